@@ -34,7 +34,7 @@ struct Taken {
     page: Duration,
 }
 
-#[expect(clippy::print_stdout, reason = "this is what it is for")]
+#[expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 pub(crate) async fn run(args: &ArborArgs) -> anyhow::Result<ExitCode> {
     let dir = tempfile::tempdir()?;
     let store = SqliteStore::open(&dir.path().join("db"), Durability::Normal)?;
@@ -43,17 +43,18 @@ pub(crate) async fn run(args: &ArborArgs) -> anyhow::Result<ExitCode> {
     let in_proportion = long.whole.as_secs_f64() / short.whole.as_secs_f64() / 10.0;
     let deeper = long.page.as_secs_f64() / short.page.as_secs_f64();
     let growing = long.node.as_secs_f64() / short.node.as_secs_f64();
-    println!("a conversation of {} nodes beside one of {}", args.nodes, args.nodes / 10);
+    println!("a conversation of {} nodes, compared with one of {}", args.nodes, args.nodes / 10);
     println!(
-        "  a node is added in {:?} beside {:?}, {growing:.2} times (at most {GOAL})",
+        "  add a node: {:?}, compared with {:?}: {growing:.2} × (goal: at most {GOAL})",
         long.node, short.node
     );
     println!(
-        "  read whole: {:?} beside {:?}, {in_proportion:.2} times in proportion (at most {GOAL})",
+        "  read all of it: {:?}, compared with {:?}: {in_proportion:.2} × in proportion (goal: at most \
+         {GOAL})",
         long.whole, short.whole
     );
     println!(
-        "  a page from its middle: {:?} beside {:?}, {deeper:.2} times (at most {GOAL})",
+        "  read a page from the middle: {:?}, compared with {:?}: {deeper:.2} × (goal: at most {GOAL})",
         long.page, short.page
     );
     let good = [in_proportion, deeper, growing].iter().all(|times| *times <= GOAL);

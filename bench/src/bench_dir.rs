@@ -20,10 +20,10 @@ const PAGE: [u8; 4096] = [0x5a; 4096];
 /// A directory in cargo's target directory, which is on a disk. `/tmp` often is not.
 pub(crate) fn on_a_disk() -> anyhow::Result<TempDir> {
     let program = std::env::current_exe()?;
-    let target = program.ancestors().nth(2).context("the program lies in no folder")?;
+    let target = program.ancestors().nth(2).context("the program has no parent directory")?;
     ensure!(
         rustix::fs::statfs(target)?.f_type as u64 != TMPFS,
-        "{} is in memory: there is no disk to measure",
+        "{} is in memory, so there is no disk to measure",
         target.display()
     );
     Ok(tempfile::Builder::new().prefix("bench-").tempdir_in(target)?)
@@ -37,7 +37,7 @@ pub(crate) fn bare_sync(file: &mut File) -> io::Result<Duration> {
     Ok(started.elapsed())
 }
 
-/// A hub of scripted agents with these lines in its `plexus.toml`.
+/// A hub with scripted agents and these lines in its `plexus.toml`.
 pub(crate) async fn start_hub(dir: &Path, config: &str) -> anyhow::Result<HubProcess> {
     for folder in ["home", "data", "work"] {
         std::fs::create_dir(dir.join(folder))?;

@@ -33,7 +33,7 @@ pub(crate) struct ListenersArgs {
     rounds: usize,
 }
 
-#[expect(clippy::print_stdout, reason = "this is what it is for")]
+#[expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 pub(crate) async fn run(args: &ListenersArgs) -> anyhow::Result<ExitCode> {
     let dir = bench_dir::on_a_disk()?;
     let hub = bench_dir::start_hub(dir.path(), "durability = \"full\"\n").await?;
@@ -48,7 +48,7 @@ pub(crate) async fn run(args: &ListenersArgs) -> anyhow::Result<ExitCode> {
     let (alone, heard, until_heard) = (Figures::of(alone), Figures::of(heard), Figures::of(until_heard));
     println!("{} events, no listener       {alone}", args.events);
     println!("{} events, {:4} listeners    {heard}", args.events, args.listeners);
-    println!("until the last has heard all     {until_heard}");
+    println!("until all listeners are done     {until_heard}");
     let ratio = heard.ratio_to(&alone);
     println!("with listeners the child takes {ratio:.2} × as long (goal: within {GOAL})");
     Ok(if ratio <= GOAL { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -76,14 +76,14 @@ async fn measure(
     rpc.call("claudecode.chat_async", json!({"session_id": session, "prompt": prompt})).await?;
     while let Some(heard) = listening.join_next().await {
         let heard = heard??;
-        ensure!(heard > events, "a listener heard {heard} events");
+        ensure!(heard > events, "a listener received {heard} events");
     }
     let all = begun.elapsed();
     let mut status = Value::Null;
     while status != "complete" {
         let poll = json!({"session_id": session, "wait_ms": 10_000, "limit": 1000});
         status = rpc.call("claudecode.poll", poll).await?["status"].clone();
-        ensure!(status == "running" || status == "complete", "the turn came to a bad end: {status}");
+        ensure!(status == "running" || status == "complete", "the turn did not complete: {status}");
     }
     rpc.call("claudecode.stop", json!({"session_id": session})).await?;
     Ok((took(hub, &session)?, all))
@@ -104,7 +104,7 @@ async fn count(mut listener: Listener) -> anyhow::Result<usize> {
     loop {
         let told = listener.next().await?.context("the stream goes on")?;
         let id = told.id.context("every event has an id")?;
-        ensure!(id == format!("1-{heard}"), "{id} came after {heard} events");
+        ensure!(id == format!("1-{heard}"), "event {id} arrived after {heard} events");
         heard += 1;
         if told.data.contains(r#""type":"complete""#) {
             return Ok(heard);

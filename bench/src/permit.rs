@@ -39,14 +39,14 @@ pub(crate) struct PermitArgs {
     durability: Option<Durability>,
 }
 
-/// The setting of the same name.
+/// The setting with the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Durability {
     Full,
     Normal,
 }
 
-#[expect(clippy::print_stdout, reason = "this is what it is for")]
+#[expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 pub(crate) async fn run(args: &PermitArgs) -> anyhow::Result<ExitCode> {
     let mut kept = true;
     for durability in [Durability::Full, Durability::Normal] {
@@ -126,7 +126,7 @@ fn waits(dir: &Path, mut sent: HashMap<String, u64>, permits: usize) -> anyhow::
             waits.push(Duration::from_nanos(released.saturating_sub(sent)));
         }
     }
-    ensure!(waits.len() == permits, "{} of {permits} permits were seen to run", waits.len());
+    ensure!(waits.len() == permits, "only {} of {permits} permits ran", waits.len());
     Ok(waits)
 }
 
@@ -142,7 +142,7 @@ async fn supervise(rpc: Rpc, create: Value, mut appended: Option<File>) -> anyho
         match poll["status"].as_str() {
             Some("complete") => return Ok((sent, syncs)),
             Some("running" | "awaiting_permission") => {}
-            _ => bail!("the turn came to a bad end: {poll}"),
+            _ => bail!("the turn did not complete: {poll}"),
         }
         for approval in poll["pending_approvals"].as_array().into_iter().flatten() {
             let id = approval["tool_use_id"].as_str().unwrap_or_default().to_owned();

@@ -29,7 +29,7 @@ pub(crate) struct PolicyArgs {
     figures: usize,
 }
 
-#[expect(clippy::print_stdout, reason = "this is what it is for")]
+#[expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 pub(crate) fn run(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
     let dir = tempfile::tempdir()?;
     let cwd = dir.path().canonicalize()?;
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
     std::fs::write(cwd.join("src/lib.rs"), "")?;
     let policy = Policy::new(vec![level(args.rules.into(), &cwd)?])?;
     let file = cwd.join("src/lib.rs").display().to_string();
-    println!("evaluation under {} rules, beside one parse of the call's JSON", args.rules);
+    println!("evaluation under {} rules, compared with one parse of the call's JSON", args.rules);
     let mut kept = true;
     for (tool, input, expected) in calls(&file) {
         let line = hook_line(tool, &input, &cwd);

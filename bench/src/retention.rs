@@ -34,7 +34,7 @@ pub(crate) struct RetentionArgs {
     rounds: usize,
 }
 
-#[expect(clippy::print_stdout, reason = "this is what it is for")]
+#[expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 pub(crate) async fn run(args: &RetentionArgs) -> anyhow::Result<ExitCode> {
     let keeps = BenchHub::with("").await?;
     let removes = BenchHub::with("[retention]\nevery_secs = 0.1\nevents_days = 0.00001\n").await?;
@@ -49,12 +49,12 @@ pub(crate) async fn run(args: &RetentionArgs) -> anyhow::Result<ExitCode> {
         removed.extend(waits_of_one(&removes.hub, removes.dir.path(), round, permits).await?);
     }
     let left = removes.events_left(&old).await?;
-    ensure!(left > 0, "all was removed before the last permit: there were too few --events");
+    ensure!(left > 0, "the hub deleted all events before the last permit; use more --events");
     let (kept, removed) = (Figures::of(kept), Figures::of(removed));
-    println!("respond → tool, all is kept         {kept}");
-    println!("respond → tool, while it removes    {removed}");
+    println!("respond → tool, nothing deleted     {kept}");
+    println!("respond → tool, while deleting      {removed}");
     let ratio = removed.ratio_to(&kept);
-    println!("{} of {} events were removed meanwhile", before - left, args.events);
+    println!("{} of {} events were deleted during the measurement", before - left, args.events);
     println!("p50 of a permit is {ratio:.2} × that without (goal: within {GOAL})");
     Ok(if ratio <= GOAL { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -89,13 +89,13 @@ impl BenchHub {
             while status != "complete" {
                 let poll = json!({"session_id": session, "wait_ms": 10_000, "limit": 1000, "max_bytes": 16});
                 status = rpc.call("claudecode.poll", poll).await?["status"].clone();
-                ensure!(status == "running" || status == "complete", "the turn came to a bad end: {status}");
+                ensure!(status == "running" || status == "complete", "the turn did not complete: {status}");
             }
         }
         Ok(session)
     }
 
-    /// Waits for the first step.
+    /// Waits for the first deletion.
     async fn until_gone(&self, session: &str) -> anyhow::Result<()> {
         let rpc = self.rpc()?;
         let first = json!({"session_id": session, "turn": 1, "from_seq": 0, "limit": 1});

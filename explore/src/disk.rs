@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use plexus_protocol::{ApprovalId, UnixSeconds};
 use plexus_store::{
-    ApprovalRow, Change, Committed, FeedRow, Ledger, MemoryStore, NewSession, Observer, OpenFilter, StoreError,
+    ApprovalRow, Change, Committed, FeedRow, Ledger, MemoryStore, NewSession, Observer, OpenFilter,
+    StoreError,
 };
 use shuttle::rand::Rng as _;
 use tokio::task::yield_now;

@@ -1,4 +1,5 @@
-//! `plexus-explore`: tries schedules of the approval book by the hundred thousand. `cargo xtask explore` starts it.
+//! `plexus-explore`: runs the approval book under hundreds of thousands of schedules. `cargo xtask explore`
+//! starts it.
 #![expect(clippy::print_stdout, reason = "a command line tool talks to its terminal")]
 
 use std::sync::Arc;
@@ -8,16 +9,16 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use plexus_explore::{Search, Totals, config, explore, scenario};
 
-/// Try the orders in which questions, answers, waits, withdrawals, expiries, failures and kills may happen
+/// Run randomised interleavings of requests, answers, waits, withdrawals, expiries, failures and kills
 #[derive(Debug, Parser)]
 struct Args {
-    /// How many schedules to try
+    /// The number of schedules
     #[arg(long, default_value_t = 100_000)]
     schedules: usize,
-    /// Where to begin; the same seed tries the same schedules
+    /// The seed; the same seed repeats the same schedules
     #[arg(long)]
     seed: Option<u64>,
-    /// Run one schedule again: a file with what a failure printed
+    /// Repeat one schedule: a file with the output of a failure
     #[arg(long)]
     replay: Option<std::path::PathBuf>,
 }
@@ -29,7 +30,7 @@ fn main() -> anyhow::Result<()> {
         let totals = Arc::new(Totals::default());
         let scheduler = shuttle::scheduler::ReplayScheduler::new_from_encoded(schedule.trim());
         shuttle::Runner::new(scheduler, config()).run(move || shuttle::future::block_on(scenario(&totals)));
-        println!("this schedule keeps the rules");
+        println!("this schedule violates no rule");
         return Ok(());
     }
     let seed = args.seed.unwrap_or_else(|| u64::from(std::process::id()));

@@ -11,7 +11,8 @@ use plexus_protocol::{
     SessionId, SessionName, TreeId,
 };
 use plexus_store::{
-    ApprovalRow, ConversationStart, Change, FeedKind, FeedRow, Ledger as _, NewApproval, NewSession, StoreError,
+    ApprovalRow, Change, ConversationStart, FeedKind, FeedRow, Ledger as _, NewApproval, NewSession,
+    StoreError,
 };
 use shuttle::rand::Rng as _;
 use tokio::time::{Duration, Instant};
@@ -188,7 +189,12 @@ struct Reply {
     outcome: Outcome,
 }
 
-async fn decider(world: Arc<World>, plans: Vec<Plan>, name: &'static str, status: ApprovalStatus) -> Vec<Reply> {
+async fn decider(
+    world: Arc<World>,
+    plans: Vec<Plan>,
+    name: &'static str,
+    status: ApprovalStatus,
+) -> Vec<Reply> {
     let mut remaining: BTreeSet<ApprovalId> =
         plans.iter().filter(|plan| plan.decided).map(|plan| plan.id).collect();
     let mut replies = Vec::new();

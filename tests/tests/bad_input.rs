@@ -300,7 +300,7 @@ async fn an_expired_approval_is_reported_as_expired(world: World) -> anyhow::Res
     assert_eq!((&resolved["status"], &resolved["by"]), (&json!("expired"), &json!({"kind": "hub"})));
     let result = &events(&poll, "tool_result")[0];
     assert_eq!(result["is_error"], true);
-    assert!(text(&result["output"]).contains("may ask again"), "{result}");
+    assert!(text(&result["output"]).contains("may try it again"), "{result}");
     let late = world.respond(&approval, json!({"approve": true})).await?;
     assert_eq!((&late["type"], &late["status"]), (&json!("already_resolved"), &json!("expired")), "{late}");
     assert_eq!(late["decision"]["right"], "expiry");

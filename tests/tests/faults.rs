@@ -350,7 +350,11 @@ async fn nothing_runs_and_nothing_is_lost_while_the_disk_is_full() -> anyhow::Re
     }
     let held = format!("session={}", sessions[1]);
     until("the second call is held at the gate", || {
-        world.hub.stderr().lines().any(|line| line.contains("held until") && line.contains(&held))
+        world
+            .hub
+            .stderr()
+            .lines()
+            .any(|line| line.contains("waiting until the store is available") && line.contains(&held))
     })
     .await?;
     // Reading works, and the approval is still open.

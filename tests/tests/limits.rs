@@ -72,7 +72,7 @@ async fn an_approval_over_the_limit_of_a_session_is_denied_and_logged() -> anyho
     assert_eq!(poll["pending_approvals"].as_array().map(Vec::len), Some(2), "{poll:#}");
     for result in events(&poll, "tool_result") {
         assert_eq!(result["is_error"], true);
-        assert!(result["output"].to_string().contains("2 questions of this session are open"), "{result}");
+        assert!(result["output"].to_string().contains("2 approvals of this session are open"), "{result}");
         assert!(result["output"].to_string().contains("try again"), "{result}");
     }
     let denied = denied_without_approval(&poll);
@@ -108,7 +108,7 @@ async fn an_approval_over_the_limit_of_the_hub_is_denied_on_both_channels() -> a
     let question = json!({"tool_name": "Bash", "input": {"command": "ls"}, "tool_use_id": "t"});
     let answer = client.call("loopback.permit", question).await?;
     assert_eq!(answer["behavior"], "deny", "{answer}");
-    assert!(text(&answer["message"]).contains("1 questions of all agents are open"), "{answer}");
+    assert!(text(&answer["message"]).contains("1 approvals of all agents together are open"), "{answer}");
 
     // After an answer, the next approval is accepted.
     world.allow(&approval).await?;

@@ -83,8 +83,8 @@ async fn a_permit_survives_two_kills_of_the_hub(mut world: World) -> anyhow::Res
     let (session, approval) = ask(&world, json!({})).await?;
     // The relay repeats its request. Over HTTP, Claude Code resumes the stream with its `Last-Event-ID`.
     let back = match world.setup.channel {
-        Channel::Http => "the stream of a permit is taken up again",
-        _ => "a permit is asked again",
+        Channel::Http => "a client resumed the stream of a permit",
+        _ => "a client repeated its permit request",
     };
     for _ in 0..2 {
         is_resumable(&world).await?;
@@ -100,7 +100,7 @@ async fn a_permit_survives_two_kills_of_the_hub(mut world: World) -> anyhow::Res
 /// Waits until a child over HTTP has read the event id with which it can resume. After an earlier kill it would wait
 /// until the hub withdraws its approval.
 async fn is_resumable(world: &World) -> anyhow::Result<()> {
-    let sign = "a waiting permit shows that it is alive";
+    let sign = "sent progress for a waiting permit";
     let is_sent = || world.setup.channel != Channel::Http || world.hub.stderr().matches(sign).count() >= 2;
     until("two signs of life", is_sent).await
 }

@@ -137,7 +137,7 @@ async fn a_hub_refuses_a_database_that_it_cannot_trust_and_does_not_change_it() 
         (patched(5 * 4096, &[0xA5; 4096]), "is damaged"),
         (whole[..whole.len() / 2].to_vec(), "is damaged"),
         (patched(68, &[0, 0, 0, 1]), "belongs to another program"),
-        (patched(60, &[0, 0, 0, 99]), "was written by a newer plexus"),
+        (patched(60, &[0, 0, 0, 99]), "was written by a newer version of plexus"),
     ];
     let dir = tempfile::tempdir()?;
     for (number, (bytes, word)) in cases.into_iter().enumerate() {

@@ -49,7 +49,8 @@ async fn waiting(world: &World, name: &str) -> anyhow::Result<(String, Value, Va
     let asked = asking(world, name).await?;
     if world.setup.channel == Channel::Http {
         // The first progress notification is sent after the event id.
-        until("its stream is open", || world.hub.stderr().contains("shows that it is alive")).await?;
+        until("its stream is open", || world.hub.stderr().contains("sent progress for a waiting permit"))
+            .await?;
     }
     Ok(asked)
 }

@@ -151,7 +151,7 @@ async fn get_reports_a_missing_sandbox_with_its_reason() -> anyhow::Result<()> {
     let view = get(&*world.door, &session).await?;
     assert_eq!(view["wall"], "none", "{view:#}");
     assert!(text(&view["wall_missing"]).contains("plexus.toml"), "{view:#}");
-    assert!(!world.hub.stderr().contains("grants no wall"), "nobody wanted one");
+    assert!(!world.hub.stderr().contains("does not support the sandbox"), "nobody wanted one");
     let list = world.call("claudecode.list", json!({})).await?;
     assert_eq!(list["sessions"][0].get("wall"), None, "it is told by `get` alone: {list:#}");
     Ok(())
@@ -241,7 +241,7 @@ async fn without_sandbox_support_agents_start_with_a_warning() -> anyhow::Result
     assert!(text(&view["wall_missing"]).contains("namespace"), "{view:#}");
     hub.rpc.call("claudecode.stop", json!({"session_id": session})).await?;
     let said = hub.ended().await?;
-    assert!(said.contains("this system grants no wall around agents"), "{said}");
+    assert!(said.contains("this system does not support the sandbox"), "{said}");
     Ok(())
 }
 
@@ -253,7 +253,7 @@ async fn without_a_required_sandbox_no_agent_starts() -> anyhow::Result<()> {
     let refused = door.call("claudecode.create", create).await.err().context("it was not refused")?;
     assert_eq!(refused.kind.as_deref(), Some("no_wall"), "{refused:?}");
     let said = hub.ended().await?;
-    assert!(said.contains("no agent is started"), "{said}");
+    assert!(said.contains("no agent can start"), "{said}");
     Ok(())
 }
 

@@ -1,27 +1,27 @@
-//! `cargo xtask bench`: runs one benchmark of `plexus-bench`, with everything it measures built for release. Which
-//! benchmarks there are and what they print is theirs to say.
+//! `cargo xtask bench`: runs one benchmark of `plexus-bench` as a release build, with release builds of all
+//! programs that it starts.
 
 use clap::Args;
 
 use crate::workspace::{Workspace, run as run_command};
 
-/// Run one benchmark, built for release
+/// Run one benchmark as a release build
 ///
-/// Each prints what it measured beside a baseline from the same run on the
-/// same machine, since a number alone says nothing on another one.
+/// A benchmark prints its result next to a baseline from the same run, because results of different machines
+/// cannot be compared.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
-    /// The benchmark, e.g. `permit`
+    /// The benchmark, such as `permit`
     pub name: String,
 
-    /// Passed on to it
+    /// Arguments for the benchmark; `-- --help` lists them
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub args: Vec<String>,
 }
 
-/// Does the chore.
+/// Runs the command.
 pub fn run(workspace: &Workspace, args: &BenchArgs) -> anyhow::Result<()> {
-    // A benchmark may start the hub and scripted agents as processes: those have to be release builds as well.
+    // A benchmark may start the hub and scripted agents as processes: those must be release builds, too.
     run_command(workspace.cargo().args([
         "build",
         "--release",

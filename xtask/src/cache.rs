@@ -1,6 +1,6 @@
-//! Folders outside the checkout for what is slow to fetch and the same for every checkout. Whatever stands in one is
-//! whole: it is made in a folder beside its place, by one xtask at a time, and put there at once. What is fetched, and
-//! how it is told good from bad, is for its own module to say.
+//! Caches outside the checkout, for downloads that every checkout can share. Everything in a cache is
+//! complete: one xtask at a time downloads it to a staging directory, checks it and then renames it. The
+//! callers decide what to download and how to check it.
 
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
@@ -10,25 +10,27 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
 
-/// Folders with this prefix in a cache are half-done work.
+/// The prefix of staging directories in a cache.
 const STAGING_PREFIX: &str = "fetching-";
 
-/// Where the things called `name` are kept, by the environment that `var` reads: in the folder that `chosen` names,
-/// else in the user's cache folder. Always absolute, because tests do not run where we were called.
+/// The directory of the cache `name`: the one in the environment variable `chosen`, otherwise one in the
+/// user's cache directory. The path is absolute, because tests run in other working directories.
 pub fn dir(chosen: &str, name: &str, var: impl Fn(&str) -> Option<OsString>) -> anyhow::Result<PathBuf> {
     let set = |name: &str| var(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(given) = set(chosen) {
-        return std::path::absolute(&given).with_context(|| format!("{} is no folder", given.display()));
+        return std::path::absolute(&given)
+            .with_context(|| format!("{} is not a directory", given.display()));
     }
-    // The XDG rules have a relative path count as none.
+    // According to the XDG specification, a relative path is ignored.
     let user_cache = set("XDG_CACHE_HOME").filter(|dir| dir.is_absolute());
     let user_cache = user_cache.or_else(|| set("HOME").map(|home| home.join(".cache")));
-    let user_cache = user_cache.with_context(|| format!("set HOME or {chosen}: there is no cache folder"))?;
+    let user_cache =
+        user_cache.with_context(|| format!("cannot find a cache directory: set HOME or {chosen}"))?;
     Ok(user_cache.join("plexus").join(name))
 }
 
-/// Has `fetch` bring what is not there yet. It works in an empty folder of the cache, which goes away whatever
-/// happens, and moves what is good to its place.
+/// Calls `fetch` unless the cache already has the result. `fetch` works in an empty staging directory, which
+/// is deleted afterwards in any case, and moves its result to its place.
 pub fn provide(
     cache: &Path,
     is_installed: impl Fn() -> bool,
@@ -37,19 +39,19 @@ pub fn provide(
     if is_installed() {
         return Ok(());
     }
-    fs::create_dir_all(cache).with_context(|| format!("{} cannot be made", cache.display()))?;
-    let _lock = lock(cache).with_context(|| format!("{} cannot be locked", cache.display()))?;
-    // Whoever held the lock before us may have brought it.
+    fs::create_dir_all(cache).with_context(|| format!("cannot create {}", cache.display()))?;
+    let _lock = lock(cache).with_context(|| format!("cannot lock {}", cache.display()))?;
+    // The previous holder of the lock may have downloaded it.
     if is_installed() {
         return Ok(());
     }
-    sweep(cache).context("what an earlier fetch left cannot be removed")?;
+    sweep(cache).context("cannot delete what an earlier download left behind")?;
     let staging = tempfile::Builder::new().prefix(STAGING_PREFIX).tempdir_in(cache)?;
     fetch(staging.path())
 }
 
-/// Runs npm in `folder`, with a cache of its own that goes away with `staging`: what is kept is kept by us, and a
-/// second copy under the user's home would be of no use.
+/// Runs npm in `folder` with a temporary npm cache below `staging`: the result is in our own cache, so a
+/// second copy in the user's home directory would be useless.
 pub fn npm(staging: &Path, folder: &Path, args: &[&str]) -> anyhow::Result<()> {
     let mut npm = Command::new("npm");
     npm.args(args)
@@ -60,17 +62,18 @@ pub fn npm(staging: &Path, folder: &Path, args: &[&str]) -> anyhow::Result<()> {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => bail!("npm {} failed ({status})", args.join(" ")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => bail!("npm is not installed"),
-        Err(error) => Err(error).context("npm could not be started"),
+        Err(error) => Err(error).context("cannot start npm"),
     }
 }
 
-/// Waits until no other xtask fetches into this cache. The lock ends with the file, at the latest with us.
+/// Waits until no other xtask uses this cache. The lock ends when the file is closed, at the latest when this
+/// process ends.
 fn lock(cache: &Path) -> io::Result<File> {
     let file = File::create(cache.join("lock"))?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            eprintln!("xtask: waiting for another xtask that is fetching into {}", cache.display());
+            eprintln!("xtask: waiting for another xtask that downloads to {}", cache.display());
             file.lock()?;
         }
         Err(TryLockError::Error(error)) => return Err(error),
@@ -78,7 +81,7 @@ fn lock(cache: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Removes what a fetch that was killed left behind. Only under the lock.
+/// Deletes what a killed download left behind. The caller holds the lock.
 fn sweep(cache: &Path) -> io::Result<()> {
     for entry in fs::read_dir(cache)? {
         let entry = entry?;

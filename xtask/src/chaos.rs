@@ -1,22 +1,23 @@
-//! `cargo xtask chaos`: the long form of the chaos run, whose short form is one of the tests. What it does and prints
-//! is `plexus-chaos`'s to say.
+//! `cargo xtask chaos`: the long form of the chaos test, whose short form is part of the test suite.
+//! `plexus-chaos` does the work.
 
 use clap::Args;
 
 use crate::workspace::{Workspace, run as run_command};
 use crate::{cache, pinned};
 
-/// Kill a hub with -9 at random instants while agents work, and see whether anything is lost
+/// Kill a hub at random instants while agents work, and check that nothing is lost
 ///
-/// It prints its seed; `--seed` makes the same choices again.
+/// It prints its seed. `--seed` repeats a run with the same choices.
 #[derive(Debug, Args)]
 pub struct ChaosArgs {
-    /// Passed on: --kills N or --points, --children, --faults, --seed N, --agents N; `-- --help` says more
+    /// Arguments: --kills N or --points, --children, --faults, --seed N, --agents N; `-- --help` explains
+    /// them
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub args: Vec<String>,
 }
 
-/// Does the chore.
+/// Runs the command.
 pub fn run(workspace: &Workspace, args: &ChaosArgs) -> anyhow::Result<()> {
     let cache = cache::dir("PLEXUS_CLAUDE_CACHE", "claude", |name| std::env::var_os(name))?;
     pinned::provide(&cache);

@@ -1,5 +1,5 @@
-//! `cargo xtask fuzz`: feeds the parser of Claude Code's wire with what no CLI would ever send. It brings
-//! cargo-fuzz; the target itself is in `fuzz/`.
+//! `cargo xtask fuzz`: fuzzes the parser of Claude Code's wire. It installs cargo-fuzz if it is missing. The
+//! fuzz target is in `fuzz/`.
 
 use std::process::{Command, Stdio};
 
@@ -10,23 +10,23 @@ use crate::workspace::{Workspace, run as run_command};
 
 /// Fuzz the parser of Claude Code's wire
 ///
-/// Needs a nightly toolchain (`rustup toolchain install nightly`); cargo-fuzz is installed when it is missing. A
-/// crash leaves its input under fuzz/artifacts/.
+/// Needs a nightly toolchain (`rustup toolchain install nightly`). Installs cargo-fuzz if it is missing.
+/// After a crash, the input is in fuzz/artifacts/.
 #[derive(Debug, Args)]
 pub struct FuzzArgs {
-    /// How long to go on
+    /// How long to run, in seconds
     #[arg(long, default_value_t = 600)]
     pub seconds: u32,
 }
 
-/// Does the chore.
+/// Runs the command.
 pub fn run(workspace: &Workspace, args: &FuzzArgs) -> anyhow::Result<()> {
     ensure!(
         works(&mut nightly_cargo(&["--version"])),
-        "fuzzing needs a nightly toolchain, and there is none: rustup toolchain install nightly"
+        "fuzzing needs a nightly toolchain; install it with `rustup toolchain install nightly`"
     );
     if !works(&mut nightly_cargo(&["fuzz", "--version"])) {
-        eprintln!("xtask: cargo-fuzz is missing, installing it (a minute or two, once)");
+        eprintln!("xtask: installing cargo-fuzz (once, takes a minute or two)");
         run_command(workspace.cargo().args(["install", "--locked", "cargo-fuzz"]))?;
     }
     let limit = format!("-max_total_time={}", args.seconds);
@@ -35,14 +35,15 @@ pub fn run(workspace: &Workspace, args: &FuzzArgs) -> anyhow::Result<()> {
     )
 }
 
-/// The nightly cargo, asked of rustup: the cargo that runs us is one fixed toolchain and knows no `+nightly`.
+/// The nightly cargo according to rustup. The cargo that runs xtask belongs to one toolchain and does not
+/// support `+nightly`.
 fn nightly_cargo(args: &[&str]) -> Command {
     let mut command = Command::new("rustup");
     command.args(["run", "nightly", "cargo"]).args(args);
     command
 }
 
-/// Whether a command can be run and ends well; nothing of it is shown.
+/// Whether a command succeeds. Its output is not shown.
 fn works(command: &mut Command) -> bool {
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     quiet.status().is_ok_and(|status| status.success())

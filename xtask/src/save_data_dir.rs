@@ -1,5 +1,5 @@
-//! `cargo xtask save-data-dir`: saves what a hub of this version leaves behind, for the tests of later ones. What is in
-//! it is `plexus_e2e::saved`'s to say.
+//! `cargo xtask save-data-dir`: saves the data directory of a hub of this version, for the tests of later
+//! versions. `plexus_e2e::saved` defines its contents.
 
 use std::path::PathBuf;
 
@@ -7,16 +7,16 @@ use clap::Args;
 
 use crate::workspace::{Workspace, run as run_command};
 
-/// Save a data directory as a hub of this version leaves it
+/// Save the data directory of a hub of this version
 ///
-/// To be done once for every release that changed what is in one; see tests/fixtures/README.md.
+/// Needed once for every release that changes the contents of a data directory; see tests/fixtures/README.md.
 #[derive(Debug, Args)]
 pub struct SaveDataDirArgs {
-    /// A folder that is not there yet, such as tests/fixtures/data-dir-v2
+    /// A directory that does not exist yet, such as tests/fixtures/data-dir-v2
     pub to: PathBuf,
 }
 
-/// Does the chore.
+/// Runs the command.
 pub fn run(workspace: &Workspace, args: &SaveDataDirArgs) -> anyhow::Result<()> {
     let packages = ["-p", "plexus", "-p", "plexus-testkit", "-p", "plexus-e2e"];
     run_command(workspace.cargo().arg("build").args(packages).arg("--bins"))?;

@@ -1,31 +1,31 @@
-//! Tests that could not run. A test that lacks something (a real Claude Code, for one) appends its name to the
-//! file that `PLEXUS_TEST_SKIPPED` names and returns; here the names are shown, so that no skip goes unseen,
-//! and in CI they are a failure.
+//! Tests that could not run. A test whose tools are missing (such as a real Claude Code) appends its name to
+//! the file in `PLEXUS_TEST_SKIPPED` and returns. This module prints the names, so that no skipped test goes
+//! unnoticed. In CI, a skipped test is a failure.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::{fmt, fs, io, path::Path};
 
-/// What a skipped test means where we run.
+/// How a skipped test counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// On somebody's own machine: it is said, no more.
+    /// On a developer's machine: it is listed.
     Tolerate,
-    /// In CI: the run has not shown what it should.
+    /// In CI: it fails the run.
     Refuse,
 }
 
-/// Tests were skipped where none may be.
+/// The error for skipped tests in CI.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{0} test(s) skipped, and CI is set: a skip is a failure there")]
+#[error("{0} test(s) were skipped, which is a failure because CI is set")]
 pub struct SkippedInCi(usize);
 
-/// The names of the tests that were skipped, each once.
+/// The names of the skipped tests, without duplicates.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Skipped(BTreeSet<String>);
 
 impl Rule {
-    /// The rule that follows from the value of `CI`.
+    /// The rule for this value of `CI`.
     pub fn from_ci(value: Option<&OsStr>) -> Self {
         match value {
             Some(value) if !value.is_empty() && value != "0" && value != "false" => Self::Refuse,
@@ -35,7 +35,8 @@ impl Rule {
 }
 
 impl Skipped {
-    /// Reads the file the tests wrote to: one name a line. No file means that none wrote.
+    /// Reads the file that the tests wrote, with one name per line. A missing file means that no test was
+    /// skipped.
     pub fn read(path: &Path) -> io::Result<Self> {
         match fs::read_to_string(path) {
             Ok(text) => Ok(Self::parse(&text)),
@@ -48,7 +49,7 @@ impl Skipped {
         Self(text.lines().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect())
     }
 
-    /// Whether the run may still count as good.
+    /// Whether the run can still succeed.
     pub fn judge(&self, rule: Rule) -> Result<(), SkippedInCi> {
         if self.0.is_empty() || rule == Rule::Tolerate { Ok(()) } else { Err(SkippedInCi(self.0.len())) }
     }

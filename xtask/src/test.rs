@@ -1,6 +1,7 @@
-//! `cargo xtask test`: every test there is, real Claude Code included. It brings what the tests need (the pinned
-//! CLIs, the MCP inspector and conformance suite, what drives the browser, our own programs built) and tells them by environment where that
-//! is; what to do with it is for `plexus-testkit` and the tests themselves.
+//! `cargo xtask test`: runs all tests, including those with a real Claude Code. It downloads the tools that
+//! the tests need (the pinned CLIs, the MCP inspector and conformance suite, the driver of the browser),
+//! builds our own programs, and passes the paths of all of them in the environment. `plexus-testkit` and the
+//! tests use them.
 
 use std::env;
 use std::process::Command;
@@ -12,27 +13,37 @@ use crate::skipped::{Rule, Skipped};
 use crate::workspace::{Workspace, run as run_command};
 use crate::{cache, packages, pinned};
 
-/// Run every test, against the real Claude Code too
+/// Run all tests, including those with a real Claude Code
 ///
-/// The two pinned Claude Code programs are fetched once from the npm registry into a cache outside the checkout:
-/// $PLEXUS_CLAUDE_CACHE, else $XDG_CACHE_HOME/plexus/claude, else ~/.cache/plexus/claude. They talk to a scripted
-/// model on 127.0.0.1 and never to a real one: no account is needed. The MCP inspector and conformance suite are
-/// fetched likewise, into $PLEXUS_MCP_CACHE or plexus/mcp, and what drives the browser, into $PLEXUS_BROWSER_CACHE or
-/// plexus/browser, and what the console is checked with, into $PLEXUS_UI_CACHE or plexus/ui; the browser itself is $PLEXUS_CHROMIUM, else the Chromium of this machine. Where any of these cannot be
-/// had, the tests that need it are skipped and listed at the end by name; with CI set in the environment that is a
-/// failure.
+/// No test needs an account: the real Claude Code programs talk to a scripted model on 127.0.0.1.
+///
+/// Missing tools are downloaded once from the npm registry, into directories outside the checkout. Each
+/// variable below selects a directory; the default is plexus/claude, plexus/mcp, plexus/browser or plexus/ui
+/// in $XDG_CACHE_HOME, else in ~/.cache:
+///
+/// $PLEXUS_CLAUDE_CACHE: the two pinned Claude Code programs.
+///
+/// $PLEXUS_MCP_CACHE: the MCP inspector and conformance suite, with Node.
+///
+/// $PLEXUS_BROWSER_CACHE: the driver of the browser. The browser itself is $PLEXUS_CHROMIUM, else the
+/// installed Chromium.
+///
+/// $PLEXUS_UI_CACHE: the tools that check the console.
+///
+/// A test whose tool is missing is skipped. The names of skipped tests are listed at the end. If CI is set in
+/// the environment, a skipped test is a failure.
 #[derive(Debug, Args)]
 pub struct TestArgs {
-    /// Then run the slow tests as well: those marked `#[ignore = "slow: …"]`, which take minutes each
+    /// Then also run the slow tests, which take minutes each: those marked `#[ignore = "slow: …"]`
     #[arg(long)]
     pub slow: bool,
 
-    /// Passed on to the test programs, e.g. part of a test's name, or --nocapture
+    /// Arguments for the test programs, such as part of a test's name, or --nocapture
     #[arg(last = true)]
     pub args: Vec<String>,
 }
 
-/// Does the chore. All tests run even when one fails, and the skipped ones are listed whatever the outcome.
+/// Runs the command. All tests run even if one fails, and the skipped tests are listed in any case.
 pub fn run(workspace: &Workspace, args: &TestArgs) -> anyhow::Result<()> {
     let claude_cache = cache::dir("PLEXUS_CLAUDE_CACHE", "claude", |name| env::var_os(name))?;
     let mcp_cache = cache::dir("PLEXUS_MCP_CACHE", "mcp", |name| env::var_os(name))?;
@@ -44,17 +55,15 @@ pub fn run(workspace: &Workspace, args: &TestArgs) -> anyhow::Result<()> {
         pinned::provide(&claude_cache);
         packages::MCP.provide(&mcp_cache, &workspace.root().join("tests/conformance"));
     } else {
-        eprintln!(
-            "xtask: the pinned programs are for Linux on x86-64 only: this platform is not supported, and"
-        );
-        eprintln!("xtask: the tests that need a real Claude Code or the MCP conformance suite are skipped");
+        eprintln!("xtask: the pinned programs run on Linux on x86-64 only, so on this platform");
+        eprintln!("xtask: the tests with a real Claude Code or the MCP conformance suite are skipped");
     }
 
     run_command(workspace.cargo().args(["build", "--workspace", "--bins"]))?;
     let plexus = workspace.debug_program("plexus");
-    ensure!(plexus.exists(), "cargo built the workspace, but {} is not there", plexus.display());
+    ensure!(plexus.exists(), "cargo built the workspace, but {} is missing", plexus.display());
 
-    let skipped_file = tempfile::NamedTempFile::new().context("no temporary file could be made")?;
+    let skipped_file = tempfile::NamedTempFile::new().context("cannot create a temporary file")?;
     let cargo_test = |first_args: &[&str]| {
         let mut command: Command = workspace.cargo();
         command.args(["test", "--workspace", "--no-fail-fast", "--"]).args(first_args).args(&args.args);
@@ -73,7 +82,7 @@ pub fn run(workspace: &Workspace, args: &TestArgs) -> anyhow::Result<()> {
     let explored = run_command(workspace.explore("test").args(["--"]).args(&args.args));
     let slow = if args.slow { cargo_test(&["--ignored"]) } else { Ok(()) };
 
-    let skipped = Skipped::read(skipped_file.path()).context("the list of skipped tests cannot be read")?;
+    let skipped = Skipped::read(skipped_file.path()).context("cannot read the list of skipped tests")?;
     print!("{skipped}");
     fast.and(explored).and(slow)?;
     Ok(skipped.judge(Rule::from_ci(env::var_os("CI").as_deref()))?)

@@ -1,5 +1,5 @@
-//! `cargo xtask wire`: rewrites the console's TypeScript types from the schemas of the wire. The generator is the crate
-//! `wire-types`, whose test fails while the checked-in file is out of date.
+//! `cargo xtask wire`: generates the console's TypeScript types from the schemas of the wire. The generator
+//! is the crate `wire-types`; its test fails while the checked-in file is out of date.
 
 use clap::Args;
 
@@ -9,7 +9,7 @@ use crate::workspace::{Workspace, run as run_command};
 #[derive(Debug, Args)]
 pub struct WireArgs {}
 
-/// Does the chore.
+/// Runs the command.
 pub fn run(workspace: &Workspace, WireArgs {}: &WireArgs) -> anyhow::Result<()> {
     let file = workspace.root().join("ui/src/wire.ts");
     run_command(workspace.cargo().args(["run", "--quiet", "--package", "wire-types", "--"]).arg(file))

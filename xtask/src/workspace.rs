@@ -1,5 +1,5 @@
-//! Where the checkout and its built programs lie, and how a command is run. It says what it runs and turns a
-//! bad end into an error that keeps the exit code; what to run is for the verbs to say.
+//! The paths of the checkout and of its built programs, and how to run a command. A command is printed before
+//! it runs. A failure becomes an error with the exit code of the command.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,14 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 
-/// This checkout, as seen by an xtask that cargo started in it.
+/// The checkout in which cargo started this xtask.
 #[derive(Debug)]
 pub struct Workspace {
     root: PathBuf,
     target: PathBuf,
 }
 
-/// A command that ran and ended badly.
+/// The error for a command that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{command} failed ({status})")]
 pub struct CommandFailed {
@@ -24,7 +24,7 @@ pub struct CommandFailed {
 }
 
 impl CommandFailed {
-    /// The code the command ended with; 1 where a signal ended it.
+    /// The exit code of the command; 1 if a signal killed it.
     pub fn exit_code(&self) -> ExitCode {
         let code = self.status.code().and_then(|code| u8::try_from(code).ok());
         code.map_or(ExitCode::FAILURE, ExitCode::from)
@@ -32,41 +32,42 @@ impl CommandFailed {
 }
 
 impl Workspace {
-    /// Finds the checkout through what cargo tells the programs it runs, never through a path fixed at compile
-    /// time: a target directory may be shared by several checkouts.
+    /// Finds the checkout by the environment that cargo sets, and never by a path from compile time: several
+    /// checkouts may share a target directory.
     pub fn find() -> anyhow::Result<Self> {
-        let manifest_dir = env::var_os("CARGO_MANIFEST_DIR").context("run this as `cargo xtask`")?;
-        let root = Path::new(&manifest_dir).parent().context("xtask has no folder above it")?.to_owned();
-        let this_program = env::current_exe().context("this program cannot be found")?;
-        // TARGET/debug/xtask: whatever set the target directory for us sets it for the cargo we call as well.
+        let manifest_dir = env::var_os("CARGO_MANIFEST_DIR").context("run xtask as `cargo xtask`")?;
+        let root =
+            Path::new(&manifest_dir).parent().context("the directory of xtask has no parent")?.to_owned();
+        let this_program = env::current_exe().context("cannot find the path of this program")?;
+        // TARGET/debug/xtask: the cargo that xtask calls uses the same target directory.
         let target =
             this_program.ancestors().nth(2).context("xtask is not in a target directory")?.to_owned();
         Ok(Self { root, target })
     }
 
-    /// The top folder of the checkout.
+    /// The root directory of the checkout.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// A program that cargo built with its `dev` profile.
+    /// A program that cargo built with the profile `dev`.
     pub fn debug_program(&self, name: &str) -> PathBuf {
         self.target.join("debug").join(name)
     }
 
-    /// A program that cargo built with its `release` profile.
+    /// A program that cargo built with the profile `release`.
     pub fn release_program(&self, name: &str) -> PathBuf {
         self.target.join("release").join(name)
     }
 
-    /// The cargo that runs us, called in the top folder.
+    /// The cargo that runs this xtask, in the root directory.
     pub fn cargo(&self) -> Command {
         let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo.current_dir(&self.root);
         cargo
     }
 
-    /// A verb of cargo for `explore/`, which is a workspace of its own and shares the target directory.
+    /// A subcommand of cargo for `explore/`, which is a workspace of its own and shares the target directory.
     pub fn explore(&self, verb: &str) -> Command {
         let mut cargo = self.cargo();
         cargo.arg(verb).args(["--manifest-path", "explore/Cargo.toml"]).env("CARGO_TARGET_DIR", &self.target);
@@ -74,17 +75,17 @@ impl Workspace {
     }
 }
 
-/// Runs a command to its end, in sight of the user, and says what it was and how long it took.
+/// Runs a command with its output visible, and prints the command and how long it took.
 pub fn run(command: &mut Command) -> anyhow::Result<()> {
     let shown = show(command);
     eprintln!("xtask: {shown}");
     let started = Instant::now();
-    let status = command.status().with_context(|| format!("{shown} could not be started"))?;
+    let status = command.status().with_context(|| format!("cannot start {shown}"))?;
     eprintln!("xtask: {shown}: {:.1} s", started.elapsed().as_secs_f64());
     if status.success() { Ok(()) } else { Err(CommandFailed { command: shown, status }.into()) }
 }
 
-/// A command as one would type it; the program without its folder.
+/// A command as one would type it; the program without its directory.
 fn show(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let words = std::iter::once(program).chain(command.get_args());

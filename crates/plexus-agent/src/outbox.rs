@@ -62,7 +62,10 @@ impl Outbox {
     /// split the line in two, and half a message ends Claude Code.
     pub fn append(&mut self, line: &str) -> io::Result<()> {
         if line.contains('\n') {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a line for a child holds a line break"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a message to a child contains a line break",
+            ));
         }
         self.truncate_torn_line()?;
         let bytes = [line.as_bytes(), b"\n"].concat();

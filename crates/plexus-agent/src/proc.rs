@@ -25,7 +25,7 @@ pub(crate) enum State {
 pub(crate) fn stat(pid: i32) -> io::Result<Stat> {
     let text = fs::read(format!("/proc/{pid}/stat")).map_err(gone)?;
     parse_stat(&String::from_utf8_lossy(&text))
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("/proc/{pid}/stat cannot be read")))
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("cannot parse /proc/{pid}/stat")))
 }
 
 /// The command name in the second field may contain blanks and parentheses, so fields are counted from the last `)`.

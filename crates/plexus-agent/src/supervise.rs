@@ -118,17 +118,17 @@ impl Keeper {
     /// environment is killed, repeatedly until none is left.
     pub async fn stop(&self, dir: &RunDir, session_id: &str) {
         if let Err(error) = self.terminate() {
-            tracing::warn!(session_id, %error, "a keeper could not be asked to end");
+            tracing::warn!(session_id, %error, "cannot tell a keeper to stop");
         }
         if tokio::time::timeout(STOP_LIMIT, self.ended()).await.is_err() {
-            tracing::warn!(session_id, pid = self.identity.pid, "a keeper does not end and is killed");
+            tracing::warn!(session_id, pid = self.identity.pid, "a keeper did not stop in time; killing it");
             if let Err(error) = self.kill() {
-                tracing::warn!(session_id, %error, "a keeper could not be killed");
+                tracing::warn!(session_id, %error, "cannot kill a keeper");
             }
         }
         sweep_all(session_id).await;
         if let Err(error) = dir.remove_secrets() {
-            tracing::warn!(session_id, %error, "the run's MCP config could not be removed");
+            tracing::warn!(session_id, %error, "cannot delete the MCP config of a run");
         }
     }
 
@@ -147,9 +147,13 @@ pub async fn sweep_all(session_id: &str) {
         let id = session_id.to_owned();
         match tokio::task::spawn_blocking(move || sweep(&id)).await {
             Ok(Ok(0)) => break,
-            Ok(Ok(swept)) => tracing::debug!(session_id, swept, "stragglers were killed"),
-            Ok(Err(error)) => tracing::warn!(session_id, %error, "stragglers cannot be looked for"),
-            Err(error) => tracing::warn!(session_id, %error, "stragglers cannot be looked for"),
+            Ok(Ok(swept)) => tracing::debug!(session_id, swept, "killed remaining processes of a session"),
+            Ok(Err(error)) => {
+                tracing::warn!(session_id, %error, "cannot search for remaining processes of a session")
+            }
+            Err(error) => {
+                tracing::warn!(session_id, %error, "cannot search for remaining processes of a session")
+            }
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(MAX_PAUSE);

@@ -99,7 +99,8 @@ impl JournalWatch {
             Err(error) => {
                 tracing::warn!(
                     %error,
-                    "no inotify instance is left for this user: journals are checked every {} ms; see `plexus doctor`",
+                    "this user has no inotify instance left: the hub checks journals every {} ms instead; \
+                     see `plexus doctor`",
                     CHECK_EVERY.as_millis()
                 );
                 Ok(Self::start(None))
@@ -199,7 +200,8 @@ impl Shared {
             Ok(descriptor) => Some(descriptor),
             Err(error) => {
                 let every = CHECK_EVERY.as_millis();
-                tracing::warn!(%error, "inotify refuses to watch a journal: it is checked every {every} ms");
+                tracing::warn!(%error, "inotify cannot watch a journal: the hub checks it every {every} ms \
+                    instead");
                 None
             }
         }
@@ -237,7 +239,7 @@ async fn forward_events(shared: Arc<Shared>) {
     loop {
         let Ok(mut guard) = inotify.readable().await else { return };
         if let Ok(Err(error)) = guard.try_io(|inotify| shared.wake_readers(inotify.get_ref())) {
-            tracing::error!(%error, "inotify cannot be read; journals are looked at by the clock");
+            tracing::error!(%error, "cannot read inotify events; the hub checks journals at intervals instead");
             shared.wake_all();
             tokio::time::sleep(CHECK_EVERY).await;
         }

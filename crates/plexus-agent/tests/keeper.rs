@@ -43,7 +43,7 @@ fn a_keeper_that_is_not_released_starts_nothing_and_exits() {
     assert!(!status.success());
     assert!(!started.exists());
     let error = read_exit(&dir).unwrap().error.unwrap();
-    assert!(error.contains("no word to start"), "{error}");
+    assert!(error.contains("did not send the go line"), "{error}");
 }
 
 #[tokio::test]
@@ -64,7 +64,7 @@ async fn the_nonce_of_another_run_starts_nothing() {
     let mut run = Run::prepare("touch started");
     run.outbox.go("another nonce").unwrap();
     let exit = run.exit().await;
-    assert!(exit.error.unwrap().contains("not this run's word"));
+    assert!(exit.error.unwrap().contains("not the go line of this run"));
     assert!(!run.home.path().join("started").exists());
 }
 

@@ -92,7 +92,7 @@ impl Commits {
             match step().await {
                 Ok(done) => return done,
                 Err(error) => {
-                    tracing::warn!(%error, "held until the store is available");
+                    tracing::warn!(%error, "waiting until the store is available");
                     held.get_or_insert_with(|| self.meter.hold());
                     sleep(RETRY_AFTER).await;
                 }

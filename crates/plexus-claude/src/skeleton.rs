@@ -27,7 +27,7 @@ const MAX_SKELETON: usize = 1024 * 1024;
 const VALUE_COST: usize = 64;
 
 /// The marker for an omitted text.
-pub(crate) const LEFT_OUT: &str = "[left out: too large]";
+pub(crate) const LEFT_OUT: &str = "[omitted: too large]";
 
 /// The parts of a value to keep.
 pub(crate) enum Shape {

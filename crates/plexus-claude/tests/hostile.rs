@@ -206,7 +206,7 @@ fn a_tool_result_of_64_megabytes_keeps_its_call() {
     let Incoming::User(user) = parse_oversized(reader, len) else { panic!() };
     assert_eq!(user.parent_tool_use_id.as_deref(), Some("p"));
     let [Block::ToolResult { tool_use_id, content, is_error: true }] = &user.blocks[..] else { panic!() };
-    assert_eq!((tool_use_id.as_str(), content), ("t", &json!("[left out: too large]")));
+    assert_eq!((tool_use_id.as_str(), content), ("t", &json!("[omitted: too large]")));
 }
 
 #[test]

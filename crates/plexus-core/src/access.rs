@@ -96,15 +96,18 @@ async fn check_kind(store: &dyn Store, principal: &Principal, needs: Needs) -> R
             return Ok(());
         }
         (Principal::Token { right, .. }, _) if permits_needs(*right, needs) => return Ok(()),
-        (Principal::Token { right: TokenRight::Read, .. }, _) => "this token is good for reading only",
-        (Principal::Token { right: TokenRight::Decide, .. }, _) => {
-            "this token is good for reading and answering approvals only"
+        (Principal::Token { right: TokenRight::Read, .. }, _) => {
+            "this token has the right `read`, which only allows reading"
         }
-        (_, Needs::Rule) => "only the operator may do this",
+        (Principal::Token { right: TokenRight::Decide, .. }, _) => {
+            "this token has the right `decide`, which only allows reading and answering approvals"
+        }
+        (_, Needs::Rule) => "only the operator may call this method",
         (Principal::Parent { .. }, _) => return Ok(()),
         (Principal::Session { .. }, _) if may_call_methods(store, principal).await? => return Ok(()),
         (Principal::Session { .. }, _) => {
-            "this session may only ask for permission; `hub_tools` at its creation would let it do more"
+            "this session may only request approvals; create sessions with `hub_tools: true` to let them \
+             call other methods"
         }
     };
     Err(Error::new(ErrorKind::Forbidden, refused))
@@ -173,10 +176,10 @@ pub(crate) async fn find_session(
         (Some(id), None) => (store.session(id).await.map_err(store_error)?, id.to_string()),
         (None, Some(name)) => (store.session_named(name).await.map_err(store_error)?, name.to_owned()),
         (Some(_), Some(_)) => {
-            return Err(Error::invalid("name", "give `session_id` or `name`, not both"));
+            return Err(Error::invalid("name", "pass either `session_id` or `name`, not both"));
         }
         (None, None) => {
-            return Err(Error::invalid("session_id", "is missing; give `session_id` or `name`"));
+            return Err(Error::invalid("session_id", "is missing; pass `session_id` or `name`"));
         }
     };
     if let Some(session) = found.filter(|session| session.deleted_at.is_none())
@@ -205,7 +208,7 @@ pub(crate) async fn find_approval(
             return Ok((row, relation));
         }
     }
-    Err(Error::new(ErrorKind::ApprovalNotFound, format!("there is no approval `{id}`")))
+    Err(Error::new(ErrorKind::ApprovalNotFound, format!("approval `{id}` does not exist")))
 }
 
 /// The living sessions that the caller may read, as trees.

@@ -68,7 +68,7 @@ pub(crate) async fn answer(
 
 /// The right by which a caller in this relation answers. A session cannot answer its own approvals.
 pub(crate) fn right_of(relation: Relation) -> Result<Right, Error> {
-    let refused = || Error::new(ErrorKind::Forbidden, "nobody answers a question of its own");
+    let refused = || Error::new(ErrorKind::Forbidden, "a session cannot answer its own approvals");
     relation.right().ok_or_else(refused)
 }
 
@@ -80,15 +80,15 @@ fn decide(
     right: Right,
 ) -> Result<(ApprovalStatus, Decision), Error> {
     if answer.mode.is_some() && !(answer.approve && row.approval.kind == ApprovalKind::Plan) {
-        return Err(Error::invalid("mode", "goes with `approve: true` to a plan"));
+        return Err(Error::invalid("mode", "only allowed with `approve: true`, for a plan"));
     }
     let interrupt = answer.interrupt.unwrap_or(false);
     if !answer.approve {
         if answer.updated_input.is_some() {
-            return Err(Error::invalid("updated_input", "goes with `approve: true`"));
+            return Err(Error::invalid("updated_input", "only allowed with `approve: true`"));
         }
         if answer.answers.is_some() {
-            return Err(Error::invalid("answers", "go with `approve: true`"));
+            return Err(Error::invalid("answers", "only allowed with `approve: true`"));
         }
         let decision = Decision {
             approve: false,
@@ -103,22 +103,23 @@ fn decide(
         return Ok((ApprovalStatus::Denied, decision));
     }
     if interrupt {
-        return Err(Error::invalid("interrupt", "goes with `approve: false`"));
+        return Err(Error::invalid("interrupt", "only allowed with `approve: false`"));
     }
     check_seen(row, answer.digest.as_deref())?;
     let updated_input = match (row.approval.kind, answer.answers, answer.updated_input) {
         (_, Some(_), Some(_)) => {
-            return Err(Error::invalid("answers", "give `answers` or `updated_input`, not both"));
+            return Err(Error::invalid("answers", "pass either `answers` or `updated_input`, not both"));
         }
         (ApprovalKind::Question, Some(answers), None) => Some(answered(&row.approval.input, answers)?),
         (ApprovalKind::Question, None, Some(input)) if input.contains_key("answers") => Some(input),
         (ApprovalKind::Question, None, _) => {
             return Err(Error::new(
                 ErrorKind::AnswersRequired,
-                "this is a question: give `answers`, an object from each question's text to its answer",
+                "this approval is a question: pass `answers`, an object that maps the text of each question \
+                 to its answer",
             ));
         }
-        (_, Some(_), None) => return Err(Error::invalid("answers", "only a question takes answers")),
+        (_, Some(_), None) => return Err(Error::invalid("answers", "only allowed for a question")),
         (_, None, updated_input) => updated_input,
     };
     let mode = (row.approval.kind == ApprovalKind::Plan).then(|| answer.mode.unwrap_or_default());
@@ -141,10 +142,10 @@ fn check_seen(row: &ApprovalRow, digest: Option<&str>) -> Result<(), Error> {
     let not_seen = |message: &str| Err(Error::new(ErrorKind::InputNotSeen, message));
     match digest {
         Some(given) if row.approval.digest.as_deref() != Some(given) => {
-            not_seen("`digest` is not this approval's; read it with loopback.get and look again")
+            not_seen("`digest` does not match this approval; read the approval again with loopback.get")
         }
         None if is_cut_at(&Value::Object(row.approval.input.clone()), MAX_TEXT_BYTES) => {
-            not_seen("the input is longer than it was shown; read it with loopback.get and pass its `digest`")
+            not_seen("the input was shown truncated; read all of it with loopback.get and pass its `digest`")
         }
         _ => Ok(()),
     }
@@ -160,7 +161,10 @@ fn answered(input: &Object, answers: Object) -> Result<Object, Error> {
         .filter_map(|question| question.get("question")?.as_str())
         .collect();
     if answers.is_empty() {
-        return Err(Error::new(ErrorKind::AnswersRequired, "`answers` is empty"));
+        return Err(Error::new(
+            ErrorKind::AnswersRequired,
+            "`answers` is empty; answer at least one question",
+        ));
     }
     let mut given = Object::new();
     for (question, answer) in answers {
@@ -169,7 +173,7 @@ fn answered(input: &Object, answers: Object) -> Result<Object, Error> {
         let Some(asked) = asked.iter().find(|asked| **asked == question || shown(asked)) else {
             return Err(Error::invalid(
                 "answers",
-                format!("`{question}` was not asked; asked were {asked:?}"),
+                format!("there is no question `{question}`; the questions are {asked:?}"),
             ));
         };
         given.insert((*asked).to_owned(), Value::String(answer_text(&question, answer)?));
@@ -186,9 +190,10 @@ fn answer_text(question: &str, answer: Value) -> Result<String, Error> {
         Value::Array(choices) if !choices.is_empty() && choices.iter().all(Value::is_string) => {
             Ok(choices.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "))
         }
-        _ => {
-            Err(Error::invalid("answers", format!("the answer to `{question}` is a text or a list of texts")))
-        }
+        _ => Err(Error::invalid(
+            "answers",
+            format!("the answer to `{question}` must be a string or a list of strings"),
+        )),
     }
 }
 

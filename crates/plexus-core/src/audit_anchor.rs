@@ -108,7 +108,7 @@ impl Tracked {
                 Delivery::Done
             }
             Err(error) => {
-                tracing::warn!(%error, "the head of the audit log could not be delivered");
+                tracing::warn!(%error, "cannot deliver the head of the audit log");
                 Delivery::Failed
             }
         }

@@ -71,11 +71,11 @@ pub(crate) async fn answer_budget(
         ("remember", answer.remember.is_some()),
     ];
     if let Some((field, _)) = foreign.iter().find(|(_, given)| *given) {
-        return Err(Error::invalid(field, "does not go with a question for more"));
+        return Err(Error::invalid(field, "not allowed for a budget approval"));
     }
     let updated_input = match (answer.approve, answer.updated_input) {
         (true, given) => Some(given_units(store, row, given).await?),
-        (false, Some(_)) => return Err(Error::invalid("updated_input", "goes with `approve: true`")),
+        (false, Some(_)) => return Err(Error::invalid("updated_input", "only allowed with `approve: true`")),
         (false, None) => None,
     };
     let status = if answer.approve { ApprovalStatus::Allowed } else { ApprovalStatus::Denied };
@@ -107,7 +107,7 @@ async fn given_units(
     requested: Option<Object>,
 ) -> Result<Object, Error> {
     let limit = limit_of(row)
-        .ok_or_else(|| Error::new(ErrorKind::Internal, "the question does not say what it is for"))?;
+        .ok_or_else(|| Error::new(ErrorKind::Internal, "the budget approval does not name its budget"))?;
     let more = match requested {
         Some(requested) => more_of(limit, &requested)?,
         None => {
@@ -115,7 +115,7 @@ async fn given_units(
             let again = own.map_or(0, |own| own.granted);
             match limit_above(store, row.approval.session_id, limit).await? {
                 Some(above) if above.left() == 0 => {
-                    let message = format!("there is nothing left of {} to give", limit.as_str());
+                    let message = format!("the parent has no {} left to grant", limit.as_str());
                     return Err(budget_error(ErrorKind::BudgetExceeded, &above, message));
                 }
                 Some(above) => again.min(above.left()),

@@ -18,7 +18,7 @@ pub enum StartError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The journals of children, or their disk, cannot be watched.
-    #[error("the journals of children, or their disk, cannot be watched: {0}")]
+    #[error("cannot watch the journals of children or their disk: {0}")]
     Watch(#[from] std::io::Error),
 }
 

@@ -14,7 +14,8 @@ pub(crate) async fn find_tree(
     caller: &Admitted,
     id: TreeId,
 ) -> Result<TreeSummary, Error> {
-    let not_found = || Error::new(ErrorKind::TreeNotFound, format!("there is no conversation tree `{id}`"));
+    let not_found =
+        || Error::new(ErrorKind::TreeNotFound, format!("conversation tree `{id}` does not exist"));
     let tree = store.tree(id).await.map_err(store_error)?.ok_or_else(not_found)?;
     if reads_all(&caller.principal) {
         return Ok(tree);
@@ -31,7 +32,7 @@ pub(crate) async fn find_tree(
 
 /// Finds a node that the caller may read.
 pub(crate) async fn find_node(store: &dyn Store, caller: &Admitted, id: NodeId) -> Result<Node, Error> {
-    let not_found = || Error::new(ErrorKind::NodeNotFound, format!("there is no node `{id}`"));
+    let not_found = || Error::new(ErrorKind::NodeNotFound, format!("node `{id}` does not exist"));
     let node = store.node(id).await.map_err(store_error)?.ok_or_else(not_found)?;
     if find_tree(store, caller, node.tree_id).await.is_ok() {
         return Ok(node);
@@ -52,7 +53,7 @@ pub(crate) async fn find_conversation(
 ) -> Result<NodeId, Error> {
     match node {
         Some(_) if session.is_some() || name.is_some() => {
-            Err(Error::invalid("node_id", "give a node or a session, not both"))
+            Err(Error::invalid("node_id", "pass either a node or a session, not both"))
         }
         Some(node) => Ok(find_node(store, caller, node).await?.summary.id),
         None => Ok(access::find_session(store, caller, session, name).await?.head),

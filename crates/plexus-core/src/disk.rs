@@ -53,7 +53,7 @@ impl Disk {
             Ok(free) => Some(free),
             Err(error) => {
                 self.warned
-                    .get_or_init(|| tracing::warn!(%error, "it is not known how much room the disk has"));
+                    .get_or_init(|| tracing::warn!(%error, "cannot determine the free space on the disk"));
                 None
             }
         }
@@ -64,8 +64,10 @@ impl Disk {
         let state = if free.is_some_and(|free| free < self.reserve) { State::Low } else { State::Enough };
         let changed = self.state.send_if_modified(|known| std::mem::replace(known, state) != state);
         match (changed, state) {
-            (true, State::Low) => tracing::warn!(free, "the disk is low: nothing new is begun"),
-            (true, State::Enough) => tracing::info!(free, "the disk has room again"),
+            (true, State::Low) => {
+                tracing::warn!(free, "the disk is almost full: no new session or turn can start")
+            }
+            (true, State::Enough) => tracing::info!(free, "the disk has enough free space again"),
             (false, _) => {}
         }
         state
@@ -94,8 +96,8 @@ impl Disk {
         metrics.refused(Limit::Reserve);
         let reserve = self.reserve / (1024 * 1024);
         let message = format!(
-            "the disk of the data directory has less than {reserve} MB left, which are kept for decisions: make room, \
-             or lower `reserve_mb` under [limits] in plexus.toml"
+            "the disk of the data directory has less than {reserve} MB left, which is reserved for \
+             decisions: free some space, or lower `reserve_mb` under [limits] in plexus.toml"
         );
         Err(Error::new(ErrorKind::DiskLow, message))
     }

@@ -116,7 +116,7 @@ impl DoorFigures {
             drop(self.rejected.get_or_create(&reason.label()));
         }
         to.register("connections", "Open connections", self.connections.clone());
-        let help = "Connections and requests turned away because a limit of the doors was reached";
+        let help = "Connections and requests rejected because a limit of the doors was reached";
         to.register("turned_away", help, self.rejected.clone());
     }
 

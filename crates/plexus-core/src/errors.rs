@@ -35,7 +35,8 @@ pub(crate) fn store_error(error: StoreError) -> Error {
         StoreError::Unavailable(why) => Error::new(
             ErrorKind::StoreUnavailable,
             format!(
-                "nothing was done, because it could not be written down ({why}); try again when there is room"
+                "the store cannot be written ({why}), so nothing was changed; try again when the disk has \
+                 free space"
             ),
         ),
         StoreError::Unusable(why) => Error::new(ErrorKind::Internal, why),
@@ -55,10 +56,10 @@ pub(crate) fn budget_error(kind: ErrorKind, row: &BudgetRow, message: String) ->
 
 /// The error for a session that the caller cannot access. It is identical to "not found", so existence is not revealed.
 pub(crate) fn session_not_found(called: impl std::fmt::Display) -> Error {
-    Error::new(ErrorKind::SessionNotFound, format!("there is no session `{called}`"))
+    Error::new(ErrorKind::SessionNotFound, format!("session `{called}` does not exist"))
 }
 
 /// The error for every call to a hub that is shutting down.
 pub(crate) fn shutting_down() -> Error {
-    Error::new(ErrorKind::ShuttingDown, "the hub is shutting down; try again when it is running")
+    Error::new(ErrorKind::ShuttingDown, "the hub is shutting down; try again after it has restarted")
 }

@@ -28,7 +28,7 @@ pub(crate) async fn run(keeping: Housekeeping) -> Infallible {
     loop {
         tokio::time::sleep(keeping.settings.retention.every).await;
         if let Err(error) = tidy_up(&keeping).await {
-            tracing::warn!(%error, "old records and files are left for the next time");
+            tracing::warn!(%error, "cannot delete old data; trying again at the next interval");
         }
     }
 }
@@ -50,7 +50,8 @@ pub(crate) fn check_kept(turn: Option<&TurnRow>) -> Result<(), Error> {
 
 /// The error for a request for events that were deleted.
 pub(crate) fn gone(turn: u64) -> Error {
-    let message = format!("the events of turn {turn} had grown old and were removed; later turns are there");
+    let message =
+        format!("the events of turn {turn} were deleted because of their age; later turns are available");
     Error::new(ErrorKind::Gone, message).with("turn", turn)
 }
 
@@ -88,7 +89,7 @@ async fn remove_records(keeping: &Housekeeping, which: OldRecords, age: Duration
         if removed == 0 {
             return Ok(());
         }
-        tracing::debug!(?which, removed, "old records were removed");
+        tracing::debug!(?which, removed, "deleted old data");
     }
 }
 
@@ -154,13 +155,15 @@ async fn remove_files(keeping: &Housekeeping, runs: Vec<RunKey>) {
         match tokio::task::spawn_blocking(move || dir.remove(MIN_PAUSE)).await {
             Ok(Ok(())) => removed.push(Change::Remove(Removable::RunFiles(key))),
             Ok(Err(error)) => {
-                tracing::warn!(session = %key.session, run = key.run, %error, "files could not be removed");
+                tracing::warn!(session = %key.session, run = key.run, %error, "cannot delete the files of a \
+                    run");
             }
             // The hub is shutting down.
             Err(_) => return,
         }
     }
     if let Err(error) = step(keeping, removed).await {
-        tracing::warn!(%error, "files were removed, which will be noted the next time");
+        tracing::warn!(%error, "the files of some runs were deleted, but the store does not know it yet; \
+            trying again at the next interval");
     }
 }

@@ -39,19 +39,21 @@ pub(crate) async fn restrict(
 ) -> Result<CreateParams, Error> {
     let Some(own) = own_config(store, &caller.principal).await? else { return Ok(params) };
     if !Path::new(working_dir).starts_with(&own.working_dir) {
-        let message = format!("a session makes others in its own directory ({}) only", own.working_dir);
+        let message =
+            format!("a session can create sessions only in its own directory ({})", own.working_dir);
         return Err(forbidden("working_dir", message));
     }
     let given = params.env.iter().flatten().map(|(name, _)| name);
     if let Some(name) = given.into_iter().find(|name| !may_be_given(settings, name)) {
         let message = format!(
-            "a session cannot give `{name}` to another; `session_env` in plexus.toml says what it can besides \
-             locale, time zone and colours"
+            "a session cannot set `{name}` for another session; besides locale, time zone and colours, it \
+             can set the variables in `session_env` in plexus.toml"
         );
         return Err(forbidden("env", message).with("name", name.clone()));
     }
     if own.policy == PolicyName::AskAll && *params.policy.get_or_insert(own.policy) != own.policy {
-        let message = "a session under `ask_all` makes others under `ask_all` only";
+        let message =
+            "a session with the policy `ask_all` can only create sessions with the policy `ask_all`";
         return Err(forbidden("policy", message.to_owned()));
     }
     match params.permission_mode {
@@ -106,7 +108,10 @@ pub(crate) fn may_be_given(settings: &Settings, name: &str) -> bool {
 fn check_mode(own: PermissionMode, mode: PermissionMode, field: &str) -> Result<(), Error> {
     if mode.looseness() > own.looseness() {
         let (mode, own) = (mode.as_str(), own.as_str());
-        return Err(forbidden(field, format!("a session in mode `{own}` cannot put another in `{mode}`")));
+        return Err(forbidden(
+            field,
+            format!("a session in mode `{own}` cannot set the mode `{mode}`, which is less restrictive"),
+        ));
     }
     Ok(())
 }

@@ -103,21 +103,22 @@ impl Limit {
             Self::Depth => (
                 limits.depth,
                 format!(
-                    "sessions are made at most {} levels below the first of their tree: have one further up make it",
+                    "a tree has at most {} levels below its first session: let a session at a higher level \
+                     create this one",
                     limits.depth
                 ),
             ),
             Self::Descendants => (
                 limits.descendants,
                 format!(
-                    "an agent has at most {} sessions below it: delete some with claudecode.delete",
+                    "a session can have at most {} sessions below it: delete some with claudecode.delete",
                     limits.descendants
                 ),
             ),
             _ => (
                 limits.sessions,
                 format!(
-                    "there are {} sessions, and more are not allowed: delete some with claudecode.delete",
+                    "the hub has {} sessions, which is the limit: delete some with claudecode.delete",
                     limits.sessions
                 ),
             ),
@@ -129,18 +130,23 @@ impl Limit {
     /// The message to an agent whose approval request was rejected before anyone saw it.
     pub(crate) fn to_agent(self, limits: &Limits) -> String {
         let why: &dyn fmt::Display = match self {
-            Self::OpenApprovals => {
-                &format_args!("{} questions of all agents are open", limits.open_approvals)
-            }
-            Self::OpenApprovalsBytes => &"too much is being asked about at once, of all agents together",
-            Self::OpenApprovalsPerSession => {
-                &format_args!("{} questions of this session are open", limits.open_approvals_per_session)
-            }
-            _ => &format_args!("this session asks more than {} times a minute", limits.asks_per_minute),
+            Self::OpenApprovals => &format_args!(
+                "{} approvals of all agents together are open, which is the limit",
+                limits.open_approvals
+            ),
+            Self::OpenApprovalsBytes => &"the open approvals of all agents together are too large",
+            Self::OpenApprovalsPerSession => &format_args!(
+                "{} approvals of this session are open, which is the limit",
+                limits.open_approvals_per_session
+            ),
+            _ => &format_args!(
+                "this session requested more than {} approvals in a minute",
+                limits.asks_per_minute
+            ),
         };
         format!(
-            "Nobody was asked about this call, because {why}; so it did not run. This is no refusal: wait until some \
-             are answered, or for a while, and then try again."
+            "This call did not run, because no approval could be requested: {why}. This is not a denial: \
+             wait until some approvals are answered, then try again."
         )
     }
 }

@@ -90,7 +90,7 @@ impl Lineage {
 pub(crate) async fn known_lineage(store: &dyn Store, session: SessionRow) -> Result<Lineage, StoreError> {
     match lineage(store, session).await {
         Err(StoreError::Unusable(why)) => {
-            tracing::error!(why, "the ancestors of a session are missing: its calls are denied");
+            tracing::error!(why, "an ancestor of a session is missing: all calls of the session are denied");
             Ok(Lineage(Vec::new()))
         }
         found => found,
@@ -112,7 +112,9 @@ async fn lineage(store: &dyn Store, session: SessionRow) -> Result<Lineage, Stor
         let parent = store.session(id).await?;
         let parent = parent.filter(|_| upwards.len() < MAX_DEPTH);
         upwards.push(parent.ok_or_else(|| {
-            StoreError::Unusable(format!("session {id} is above another one and cannot be found"))
+            StoreError::Unusable(format!(
+                "session {id} is missing, although another session has it as its parent"
+            ))
         })?);
     }
     upwards.reverse();

@@ -162,7 +162,7 @@ impl<C: Send + Sync + 'static> Method<C> {
 
 fn write_result(result: &impl Serialize) -> Result<Value, Error> {
     serde_json::to_value(result)
-        .map_err(|error| Error::new(ErrorKind::Internal, format!("the result cannot be written: {error}")))
+        .map_err(|error| Error::new(ErrorKind::Internal, format!("cannot serialize the result: {error}")))
 }
 
 impl<C> Clone for Method<C> {
@@ -247,7 +247,10 @@ impl<C: Send + Sync + 'static> Registry<C> {
 
 /// The error for an unknown method.
 pub fn method_not_found(name: &str) -> Error {
-    Error::new(ErrorKind::MethodNotFound, format!("there is no method `{name}`; `rpc.discover` lists them"))
+    Error::new(
+        ErrorKind::MethodNotFound,
+        format!("method `{name}` does not exist; `rpc.discover` lists all methods"),
+    )
 }
 
 fn describe<C>(method: &Method<C>) -> Value {
@@ -281,7 +284,7 @@ fn describe<C>(method: &Method<C>) -> Value {
 fn read_params<P: DeserializeOwned>(schema: &Object, value: Value) -> Result<P, Error> {
     let value = if value.is_null() { json!({}) } else { value };
     if !value.is_object() {
-        return Err(Error::new(ErrorKind::InvalidParams, "parameters are given by name, as one object"));
+        return Err(Error::new(ErrorKind::InvalidParams, "`params` must be an object with named parameters"));
     }
     serde_path_to_error::deserialize(value).map_err(|error| {
         let path = error.path().to_string();
@@ -293,7 +296,7 @@ fn read_params<P: DeserializeOwned>(schema: &Object, value: Value) -> Result<P, 
             let known = if nested { quoted(&text).split_off(1) } else { properties(schema) };
             return Error::new(
                 ErrorKind::UnknownField,
-                format!("`{path}` is not known here; known are {known:?}"),
+                format!("unknown field `{path}`; the known fields are {known:?}"),
             )
             .with("field", path);
         }

@@ -43,11 +43,11 @@ pub(crate) fn permission_result(row: &ApprovalRow) -> PermissionResult {
         },
         ApprovalStatus::Denied => deny(message.unwrap_or_else(|| "This call was denied.".to_owned())),
         ApprovalStatus::Expired => deny(
-            "Nobody answered in time, so this call did not run. This is no refusal: you may ask again."
+            "Nobody answered in time, so this call did not run. This is not a denial: you may try it again."
                 .to_owned(),
         ),
         ApprovalStatus::Withdrawn | ApprovalStatus::Pending => {
-            deny(message.unwrap_or_else(|| "This question was withdrawn.".to_owned()))
+            deny(message.unwrap_or_else(|| "This approval request was withdrawn.".to_owned()))
         }
     }
 }

@@ -78,11 +78,13 @@ impl Permits {
         stream: Option<NewStream>,
     ) -> Permitted {
         let Principal::Session { id, run } = principal else {
-            return deny("Only a supervised session can ask for permission, with its own token.");
+            return deny("Only a supervised session can request an approval, with its own token.");
         };
         match serde_json::from_value::<PermitParams>(arguments) {
             Ok(params) => self.sessions.get(*id).permit(*run, params, stream).await,
-            Err(error) => deny(format!("Plexus could not read this question, so it is denied: {error}")),
+            Err(error) => {
+                deny(format!("Plexus could not read this approval request, so the call is denied: {error}"))
+            }
         }
     }
 
@@ -91,7 +93,7 @@ impl Permits {
         match self.book.answer_of(approval).await {
             Some(row) => permission_result(&row),
             None => PermissionResult::Deny {
-                message: "Plexus has lost sight of this question, so it is denied.".to_owned(),
+                message: "Plexus could not find this approval, so the call is denied.".to_owned(),
                 interrupt: false,
             },
         }
@@ -121,7 +123,8 @@ impl Permits {
             // The hub shuts down: the connection breaks, and the client asks the next hub.
             Ok(None) => std::future::pending().await,
             Err(_) => {
-                let message = "Plexus could not take this question, so it is denied.".to_owned();
+                let message =
+                    "Plexus could not process this approval request, so the call is denied.".to_owned();
                 let state = Ticketed::Decided(PermissionResult::Deny { message, interrupt: false });
                 PermitTicket { stream_id: None, ids, state }
             }
@@ -159,7 +162,7 @@ impl Permits {
         let stream_id = uuid::Uuid::new_v4().to_string();
         let stream = PermitStream { event_id: stream_id.clone(), ..known.clone() };
         self.commits.retry(|| self.commits.commit(vec![Change::Stream(Box::new(stream.clone()))])).await;
-        tracing::debug!(approval = %known.approval, "the stream of a permit is taken up again");
+        tracing::debug!(approval = %known.approval, "a client resumed the stream of a permit");
         Some(PermitTicket {
             stream_id: Some(stream_id),
             ids: known.ids,

@@ -55,7 +55,7 @@ impl SandboxSetup {
         {
             let hubs = hubs.display();
             tracing::warn!(
-                "{hubs} cannot be written, so other hubs' agents can read this data directory: {error}"
+                "cannot write {hubs}, so the agents of other hubs can read this data directory: {error}"
             );
         }
         let hubs = settings.hubs_list.clone();
@@ -74,7 +74,7 @@ impl SandboxSetup {
         {
             before.extend(parts);
             if let Err(error) = note_granted(&data_dir, &before) {
-                tracing::warn!("{} cannot be written: {error}", data_dir.join(GRANTED_BEFORE).display());
+                tracing::warn!("cannot write {}: {error}", data_dir.join(GRANTED_BEFORE).display());
             }
         }
         let inode = Inode::of(&data_dir).ok();
@@ -114,7 +114,8 @@ impl SandboxSetup {
     /// Advice for an operator whose system refuses a required part of the sandbox.
     fn remedy(&self) -> String {
         if self.before.is_empty() {
-            return "allow user namespaces here, or set `wall = \"wanted\"` in plexus.toml".to_owned();
+            return "allow user namespaces on this system, or set `wall = \"wanted\"` in plexus.toml"
+                .to_owned();
         }
         regain_sandbox(&self.data_dir)
     }
@@ -123,9 +124,10 @@ impl SandboxSetup {
 /// Advice for an operator whose system refuses a part of the sandbox that it granted before.
 pub fn regain_sandbox(data_dir: &Path) -> String {
     format!(
-        "it was granted before, so an agent may have used up what its user may have: end all agents (`plexus down`) and start \
-         the hub again, or raise the limits (`sysctl user`). If the system was changed on purpose, delete {} and restart the \
-         hub: agents are then started with what the system grants",
+        "the system supported it before, so an agent may have used up the namespaces of this user: stop all \
+         agents (`plexus down`) and start the hub again, or raise the limits (`sysctl user`). If you changed \
+         the system on purpose, delete {} and restart the hub: agents then start with the sandbox that the \
+         system supports",
         data_dir.join(GRANTED_BEFORE).display()
     )
 }
@@ -153,10 +155,10 @@ async fn granted(dir: PathBuf, tracing: Tracing, required: BTreeSet<SandboxPart>
     let tried = tokio::task::spawn_blocking(move || try_sandbox(&dir, tracing, &required));
     match tokio::time::timeout(TRY_WITHIN, tried).await {
         Ok(Ok(granted)) => granted,
-        Ok(Err(error)) => SandboxState::None { reason: format!("it could not be tried: {error}") },
-        Err(_) => {
-            SandboxState::None { reason: format!("it could not be tried within {} s", TRY_WITHIN.as_secs()) }
-        }
+        Ok(Err(error)) => SandboxState::None { reason: format!("the test of the sandbox failed: {error}") },
+        Err(_) => SandboxState::None {
+            reason: format!("the test of the sandbox took longer than {} s", TRY_WITHIN.as_secs()),
+        },
     }
 }
 
@@ -173,11 +175,12 @@ impl SandboxSetup {
         let reason = self.missing().filter(|_| self.setting != SandboxSetting::Off)?;
         Some(match self.required() {
             None => format!(
-                "this system grants no wall around agents, so agents can read the data directory, the operator's token in it \
-                 included ({reason}); see docs/configuration.md"
+                "this system does not support the sandbox ({reason}), so agents can read the data directory \
+                 and the operator's token in it; see docs/configuration.md"
             ),
             Some(_) => format!(
-                "no agent is started, as this system refuses a required part of the sandbox ({reason}); {}",
+                "no agent can start, because this system does not support a required part of the sandbox \
+                 ({reason}); {}",
                 self.remedy()
             ),
         })
@@ -188,7 +191,8 @@ impl SandboxSetup {
         match self.missing() {
             Some(reason) if self.required().is_some() => {
                 let message = format!(
-                    "no agent is started, as this system refuses a required part of the sandbox ({reason}); {}",
+                    "no agent can start, because this system does not support a required part of the sandbox \
+                     ({reason}); {}",
                     self.remedy()
                 );
                 Err(Error::new(ErrorKind::NoWall, message))
@@ -206,7 +210,7 @@ impl SandboxSetup {
                 (Some(state), _) => state,
                 (None, SandboxState::None { .. }) => granted.clone(),
                 (None, SandboxState::Namespaces { .. }) => {
-                    SandboxState::None { reason: "its process has said nothing of one".to_owned() }
+                    SandboxState::None { reason: "its process has not reported a sandbox".to_owned() }
                 }
             },
         };

@@ -30,7 +30,7 @@ pub enum HelperError {
     #[error("the file helper cannot enter the sandbox: {0}")]
     NoSandbox(String),
     /// The helper exceeded its time limit and was killed.
-    #[error("it took too long")]
+    #[error("the file helper took too long")]
     TimedOut,
     /// The helper could not be started, exited without an answer, or answered with more than is allowed.
     #[error("the file helper failed: {0}")]
@@ -117,11 +117,11 @@ impl Helper {
             }
         }
         let (json, length) = frame::receive_head(&mut socket).await.map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => HelperError::Failed("it ended without an answer".to_owned()),
+            io::ErrorKind::UnexpectedEof => HelperError::Failed("it exited without an answer".to_owned()),
             _ => error.into(),
         })?;
         if length > V::MAX_BODY {
-            return Err(HelperError::Failed("it answered more than is allowed".to_owned()));
+            return Err(HelperError::Failed("its answer is too large".to_owned()));
         }
         let answer: Result<V::Answer, HelperError> =
             serde_json::from_slice(&json).map_err(|error| HelperError::Failed(error.to_string()))?;

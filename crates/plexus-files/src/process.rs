@@ -31,7 +31,7 @@ pub(crate) struct Envelope {
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The stdin is not the hub's socket, or the hub has disconnected.
-    #[error("`plexus files` is for the hub alone: {0}")]
+    #[error("only the hub runs `plexus files`: {0}")]
     Socket(#[from] io::Error),
 }
 

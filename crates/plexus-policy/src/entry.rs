@@ -50,7 +50,7 @@ impl RuleEntry {
                 .strip_prefix("mcp__")
                 .is_some_and(|rest| rest.find("__").is_some_and(|end| end > 0));
             if !bound {
-                let expected = "no wildcard before `mcp__<server>__` in a rule that allows".to_owned();
+                let expected = "no wildcard before `mcp__<server>__` in an allow rule".to_owned();
                 return Err(RuleError { text: rule.to_string(), at: star, expected });
             }
         }

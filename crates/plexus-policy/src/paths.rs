@@ -50,11 +50,13 @@ impl PathPattern {
             _ if text.starts_with("//") => (Anchor::Root, 2),
             "~" => (Anchor::Home, 1),
             _ if text.starts_with("~/") => (Anchor::Home, 2),
-            _ if text.starts_with('~') => return Err((1, "`/` (only your own home can be named)".into())),
+            _ if text.starts_with('~') => {
+                return Err((1, "`/` (a rule can only name your own home directory)".into()));
+            }
             _ if text.starts_with("./") => (Anchor::Base, 2),
             "." => (Anchor::Base, 1),
             _ if text.starts_with('/') => (Anchor::Base, 1),
-            _ if text.starts_with('!') => return Err((0, "a path (a rule cannot be an exception)".into())),
+            _ if text.starts_with('!') => return Err((0, "a path (a rule cannot exclude paths)".into())),
             _ => (Anchor::Below, 0),
         };
         let rest = &text[skipped..];
@@ -64,7 +66,7 @@ impl PathPattern {
                 return Err((at, "a path without `.` and `..`".into()));
             }
             if component.is_empty() && at != skipped && at < text.len() {
-                return Err((at, "one `/` at a time".into()));
+                return Err((at, "a path without `//`".into()));
             }
             at += component.len() + 1;
         }
@@ -79,7 +81,7 @@ impl PathPattern {
         }
         match compile(&pattern.glob) {
             Ok(_) => Ok(pattern),
-            Err(error) => Err((skipped, format!("a pattern that can be read ({})", error.kind()))),
+            Err(error) => Err((skipped, format!("a valid pattern ({})", error.kind()))),
         }
     }
 

@@ -76,7 +76,7 @@ struct PathIndex {
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
     /// The patterns of its path rules are too large to compile.
-    #[error("the path rules of this policy cannot be used together: {0}; use fewer or simpler ones")]
+    #[error("the path rules of this policy cannot be combined: {0}; use fewer or simpler path rules")]
     Paths(#[from] globset::Error),
 }
 

@@ -38,7 +38,7 @@ pub(crate) enum Specifier {
 
 /// Why a text is not a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a rule: at byte {at} {expected} is expected")]
+#[error("`{text}` is not a valid rule: at byte {at}: expected {expected}")]
 pub struct RuleError {
     /// The input.
     pub text: String,

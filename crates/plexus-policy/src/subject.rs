@@ -80,7 +80,7 @@ impl Command {
     pub(crate) fn script(&self) -> Result<&Script, Unreadable> {
         let read = || match &self.text {
             Some(text) => bash::read(text, 0),
-            None => Err(Unreadable("there is none")),
+            None => Err(Unreadable("the call has no command")),
         };
         self.script.get_or_init(read).as_ref().map_err(|unreadable| *unreadable)
     }

@@ -64,25 +64,28 @@ fn an_invalid_rule_is_refused_with_the_position_of_the_error() {
         ("Bash ls", 4, "`(` or the end"),
         ("Bash(ls", 7, "`)`"),
         ("Bash(ls) x", 10, "`)`"),
-        ("Bash(echo 'a)", 10, "the closing ' of the quote that begins here"),
-        ("Bash(echo \\)", 11, "a character behind the backslash"),
+        ("Bash(echo 'a)", 10, "the closing ' of the quote that starts here"),
+        ("Bash(echo \\)", 11, "a character after the backslash"),
         ("Bash(:*)", 5, "a command"),
-        ("Bash(ls\n)", 7, "a character that can be seen"),
+        ("Bash(ls\n)", 7, "a visible character"),
         ("Bash(a '' b)", 5, "a command without empty words"),
         ("Edit(../x)", 5, "a path without `.` and `..`"),
         ("Edit(a/../b)", 7, "a path without `.` and `..`"),
-        ("Edit(a//b)", 7, "one `/` at a time"),
-        ("Edit(!x)", 5, "a path (a rule cannot be an exception)"),
-        ("Read(~bob/x)", 6, "`/` (only your own home can be named)"),
+        ("Edit(a//b)", 7, "a path without `//`"),
+        ("Edit(!x)", 5, "a path (a rule cannot exclude paths)"),
+        ("Read(~bob/x)", 6, "`/` (a rule can only name your own home directory)"),
         ("WebFetch(example.com)", 9, "`domain:`"),
         ("WebFetch(domain:a/b)", 17, "a letter, a digit, `-` or `.`"),
-        ("WebFetch(domain:)", 16, "the name of a host"),
-        ("mcp__a(x)", 6, "the end, since `mcp__a` takes no specifier,"),
+        ("WebFetch(domain:)", 16, "a host name"),
+        ("mcp__a(x)", 6, "the end (`mcp__a` takes no specifier)"),
         ("Agent(a|b)", 7, "a letter, a digit or one of `_ - : . * /`"),
     ] {
         let error = text.parse::<Rule>().expect_err(text);
         assert_eq!((error.at, error.expected.as_str()), (at, expected), "{text}");
-        assert_eq!(error.to_string(), format!("`{text}` is not a rule: at byte {at} {expected} is expected"));
+        assert_eq!(
+            error.to_string(),
+            format!("`{text}` is not a valid rule: at byte {at}: expected {expected}")
+        );
     }
     assert!("Edit(a[b)".parse::<Rule>().is_err_and(|error| error.at == 5), "a class that is not closed");
 }
@@ -221,30 +224,35 @@ fn a_verdict_names_the_rule_and_its_level() {
             vec![(0, 0), (0, 1)],
             "it is allowed by `Bash(ls:*)` of the operator, `Bash(grep:*)` of the operator",
         ),
-        ("ls /etc", VerdictEffect::Deny, vec![(1, 1)], "it is denied by `Bash(ls /etc:*)` of session a"),
+        (
+            "ls /etc",
+            VerdictEffect::Deny,
+            vec![(1, 1)],
+            "it matches the deny rule `Bash(ls /etc:*)` of session a",
+        ),
         (
             "git push",
             VerdictEffect::Ask,
             vec![(0, 2)],
-            "it is to be asked about by `Bash(git push:*)` of the operator",
+            "it matches the ask rule `Bash(git push:*)` of the operator",
         ),
         (
             "$X",
             VerdictEffect::Ask,
             vec![(1, 1)],
-            "a command's name is not known before it runs, so it may be meant by `Bash(ls /etc:*)` of session a",
+            "a command's name is not known before it runs, so it may match the deny rule `Bash(ls /etc:*)` of session a",
         ),
         (
             "rm a",
             VerdictEffect::Unmentioned,
             vec![],
-            "no rule allows `rm a`; Claude Code takes its own course",
+            "no rule allows `rm a`; Claude Code's permission rules decide",
         ),
         (
             "ls '",
             VerdictEffect::Ask,
             vec![(1, 1)],
-            "the command cannot be read, so it may be meant by `Bash(ls /etc:*)` of session a",
+            "the command cannot be read, so it may match the deny rule `Bash(ls /etc:*)` of session a",
         ),
     ] {
         let input = json!({ "command": command });
@@ -324,22 +332,22 @@ fn a_verdict_names_the_word_that_prevents_a_match() {
         (
             "Bash(git diff:*)",
             "git diff --output=x",
-            "`--output=x` in `git diff --output=x` is not known to be harmless, so `Bash(git diff:*)` does not cover it: \
-             spell it out in the rule; Claude Code takes its own course",
+            "`--output=x` in `git diff --output=x` may do harm, so `Bash(git diff:*)` does not match it: \
+             use a rule that contains this argument; Claude Code's permission rules decide",
         ),
         (
             "Bash(mytool:*)",
             "mytool a -v",
-            "`-v` in `mytool a -v` is not known to be harmless, so `Bash(mytool:*)` does not cover it: spell it out in \
-             the rule; Claude Code takes its own course",
+            "`-v` in `mytool a -v` may do harm, so `Bash(mytool:*)` does not match it: use a rule that contains \
+             this argument; Claude Code's permission rules decide",
         ),
         (
             "Bash(eval:*)",
             "eval ls",
-            "`eval ls` can do more than its words say, so `Bash(eval:*)` does not cover it: it needs a rule without a \
-             wildcard; Claude Code takes its own course",
+            "`eval ls` can do more than its words show, so `Bash(eval:*)` does not match it: use a rule without a \
+             wildcard; Claude Code's permission rules decide",
         ),
-        ("Bash(ls:*)", "rm a", "no rule allows `rm a`; Claude Code takes its own course"),
+        ("Bash(ls:*)", "rm a", "no rule allows `rm a`; Claude Code's permission rules decide"),
     ] {
         let policy = policy(&[(ALLOW, rule)]);
         let input = json!({ "command": command });

@@ -1,4 +1,4 @@
-//! Approvals: one question that stops a child until it is answered, and the answer.
+//! Approvals: requests for a decision, which hold a child's call until they are resolved, and the decisions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,22 +7,22 @@ use serde_json::Value;
 use crate::claudecode::PermissionMode;
 use crate::{ApprovalId, Object, Principal, SessionId, SessionName, TokenName, UnixSeconds};
 
-/// What sort of question it is.
+/// The kind of an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalKind {
-    /// May this tool run?
+    /// A tool call needs permission.
     Tool,
-    /// AskUserQuestion: the agent wants answers.
+    /// AskUserQuestion: the agent asks the user a question.
     Question,
-    /// ExitPlanMode: the agent shows a plan.
+    /// ExitPlanMode: the agent presents a plan.
     Plan,
-    /// The session has used up what it was given.
+    /// The session has used up its budget.
     Budget,
 }
 
 impl ApprovalKind {
-    /// The kind of question a call of this tool is.
+    /// The kind of approval that a call of this tool needs.
     pub fn of_tool(tool_name: &str) -> Self {
         match tool_name {
             "AskUserQuestion" => Self::Question,
@@ -32,15 +32,15 @@ impl ApprovalKind {
     }
 }
 
-/// Where an approval stands: `pending`, then one of the others, once and never again.
+/// The status of an approval: `pending` until it is resolved, then one of the others for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalStatus {
     /// Open.
     Pending,
-    /// Someone allowed it.
+    /// A decider allowed it.
     Allowed,
-    /// Someone denied it.
+    /// A decider denied it.
     Denied,
     /// Nobody answered in time.
     Expired,
@@ -48,26 +48,26 @@ pub enum ApprovalStatus {
     Withdrawn,
 }
 
-/// Whom an approval is asked of.
+/// The decider that an approval is addressed to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum AskedOf {
     /// The operator.
     Operator,
-    /// A supervised session that made the asking one.
+    /// A supervised session, an ancestor of the requesting one.
     Session {
-        /// Which.
+        /// Its id.
         id: SessionId,
     },
     /// An agent outside the hub.
     Parent {
-        /// Which.
+        /// Its id.
         id: String,
     },
 }
 
 impl AskedOf {
-    /// A stable key for indexes: the same as the [`Principal::key`] of whoever is meant.
+    /// A stable key for indexes, equal to the [`Principal::key`] of this decider.
     pub fn key(&self) -> String {
         match self {
             Self::Operator => "operator".to_owned(),
@@ -77,33 +77,33 @@ impl AskedOf {
     }
 }
 
-/// Who brought an approval to its end.
+/// Who resolved an approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Decider {
     /// The operator.
     Operator,
-    /// The holder of a token that the operator handed out.
+    /// The holder of a token that the operator created.
     Token {
-        /// Which.
+        /// The name of the token.
         name: TokenName,
     },
     /// A supervised session.
     Session {
-        /// Which.
+        /// Its id.
         id: SessionId,
     },
     /// An agent outside the hub.
     Parent {
-        /// Which.
+        /// Its id.
         id: String,
     },
-    /// The hub itself: expiry, withdrawal, or a question it could not show to anyone.
+    /// The hub itself: the approval expired, was withdrawn, or could not be shown to anyone.
     Hub,
 }
 
 impl Decider {
-    /// A stable key: the same as the [`Principal::key`] of whoever is meant.
+    /// A stable key, equal to the [`Principal::key`] of this decider.
     pub fn key(&self) -> String {
         match self {
             Self::Operator => "operator".to_owned(),
@@ -136,54 +136,54 @@ impl From<&Principal> for Decider {
     }
 }
 
-/// By what right an approval was brought to its end.
+/// The right by which an approval was resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Right {
     /// The operator may decide everything.
     Operator,
-    /// The operator handed out a token that may decide.
+    /// The caller's token has the right to decide.
     Token,
-    /// Whoever made a session, or one above it, answers for it.
+    /// The caller is an ancestor of the session: its creator, or a session above that.
     Ancestor,
-    /// A rule was made that means it.
+    /// A new rule matches the call.
     Rule,
-    /// Its time was over.
+    /// The approval expired.
     Expiry,
     /// The child stopped waiting.
     Withdrawal,
-    /// It could not be shown or matched, so it was denied.
+    /// The request could not be shown or matched, so it was denied.
     FailClosed,
 }
 
-/// The answer to an approval, as it is kept.
+/// The decision on an approval, as it is stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Decision {
-    /// Allow or deny.
+    /// true: allowed; false: denied.
     pub approve: bool,
-    /// Why.
+    /// The reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The input the tool ran with instead of its own.
+    /// The input that replaces the requested input of the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_input: Option<Object>,
-    /// The mode that follows an approved plan.
+    /// The permission mode after an allowed plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<PermissionMode>,
-    /// Whether the turn ends with this denial.
+    /// Whether this denial also interrupts the turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupt: bool,
-    /// The rule that decided it, if one did.
+    /// The number of the rule that decided, if a rule did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<u64>,
     /// Who decided.
     pub by: Decider,
-    /// By what right.
+    /// The right by which it was decided.
     pub right: Right,
 }
 
 impl Decision {
-    /// Nobody waits for an answer any more, for this reason.
+    /// A withdrawal: no process waits for the decision any more, for this reason.
     pub fn withdrawal(why: impl Into<String>) -> Self {
         Self {
             approve: false,
@@ -198,103 +198,104 @@ impl Decision {
     }
 }
 
-/// Why a question went on to the next above.
+/// Why an approval escalated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WentOn {
-    /// Whoever was asked passed it on.
+    /// The decider escalated it.
     #[default]
     Escalated,
-    /// Whoever was asked did not answer in time.
+    /// The decider did not answer in time.
     Unanswered,
-    /// Whoever would have been asked was not there.
+    /// The decider was not connected.
     Absent,
 }
 
-/// Somebody who was asked, and whom the question went on from.
+/// An earlier decider of an approval, from which it escalated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Passed {
-    /// Who had been asked.
+    /// The earlier decider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<AskedOf>,
-    /// Why it went on.
+    /// Why it escalated.
     #[serde(default)]
     pub why: WentOn,
-    /// Who passed it on: they themselves, somebody above them, or the hub.
+    /// Who escalated it: that decider, an ancestor of it, or the hub.
     pub by: Decider,
-    /// What they think of it. Written by whoever passed it on: not to be trusted more than they are.
+    /// The opinion of the one who escalated it. Trust it only as far as its author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opinion: Option<String>,
-    /// When.
+    /// When it escalated.
     pub at: UnixSeconds,
 }
 
-/// One question that stops a child until it is answered.
+/// A request for a decision. The child waits until it is resolved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Approval {
     /// Its id, for `loopback.respond`.
     pub id: ApprovalId,
-    /// The session that asks.
+    /// The requesting session.
     pub session_id: SessionId,
-    /// That session's name.
+    /// The name of that session.
     pub session_name: SessionName,
-    /// What sort of question it is.
+    /// The kind of the approval.
     pub kind: ApprovalKind,
-    /// The tool the agent wants to use.
+    /// The tool that the agent wants to use.
     pub tool_name: String,
-    /// The agent's own id for this call.
+    /// Claude Code's id of the call.
     pub tool_use_id: String,
-    /// What the agent wants to give the tool. Written by the child: not to be trusted.
+    /// The input of the call. Written by the child: do not trust it.
     pub input: Object,
-    /// Where it stands.
+    /// The status.
     pub status: ApprovalStatus,
-    /// When it was asked.
+    /// When it was requested.
     pub created_at: UnixSeconds,
-    /// When it expires, if it does.
+    /// When it expires; omitted if it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<UnixSeconds>,
-    /// Whom it is asked of.
+    /// The decider that it is addressed to.
     pub asked_of: AskedOf,
-    /// Who was asked before, and why it went on from them.
+    /// The earlier deciders, and why it escalated from each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passed: Vec<Passed>,
-    /// When it goes on to the next above, if nobody has answered it by then.
+    /// When it escalates if nobody has answered by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passes_on_at: Option<UnixSeconds>,
-    /// Why Claude Code asks. Written by the child: not to be trusted.
+    /// Why Claude Code requests it. Written by the child: do not trust it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What Claude Code would suggest to remember.
+    /// The rules that Claude Code suggests to add.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<Object>>")]
     pub suggestions: Option<Value>,
-    /// The sub-agent that asks, if it is one.
+    /// The sub-agent that requests it, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<String>,
-    /// The path that made Claude Code ask. Written by the child: not to be trusted.
+    /// The path because of which Claude Code requests it. Written by the child: do not trust it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_path: Option<String>,
-    /// Whether the tool says that only a person can answer.
+    /// Whether the tool requires an answer by a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requires_user_interaction: Option<bool>,
-    /// Whether Claude Code's safety check, or an ask rule of the user's, wants an answer: no rule of ours stands in for one.
+    /// Whether a safety check of Claude Code, or an ask rule of the user, requires an answer. Rules of Plexus
+    /// cannot resolve it then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub beyond_rules: bool,
-    /// Where the tool would run.
+    /// The directory in which the tool would run.
     pub cwd: String,
-    /// Names tool, input and directory; left out where the input is shown cut.
+    /// The hash of tool, input and directory; omitted if the input is shown truncated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// Whether the input is shown cut.
+    /// Whether the input is shown truncated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
-    /// When the answer was passed on to the child.
+    /// When the decision was sent to the child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivered_at: Option<UnixSeconds>,
-    /// When it was brought to its end.
+    /// When it was resolved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved_at: Option<UnixSeconds>,
-    /// The answer.
+    /// The decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
 }

@@ -1,5 +1,5 @@
-//! `arbor`: conversation trees. A node is one message, or how a turn ended; the path from the root to a node is a
-//! conversation, and sessions that were forked share the beginning of theirs.
+//! `arbor`: conversation trees. A node is one message, or the outcome of a turn. The path from the root to a
+//! node is a conversation. Forked sessions share the start of their paths.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{NodeId, Object, SessionId, SessionName, TreeId, UnixSeconds};
 
-/// A place in a conversation tree.
+/// A position in a conversation tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Position {
     /// The tree.
@@ -16,68 +16,68 @@ pub struct Position {
     pub node_id: NodeId,
 }
 
-/// Who speaks in a node.
+/// The author of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Nobody: where a tree begins.
+    /// None: the root of a tree.
     Root,
-    /// Whoever prompts the agent, or a tool that gives its result.
+    /// The author of a prompt, or a tool that returns its result.
     User,
     /// The agent.
     Assistant,
-    /// The hub: how a turn ended.
+    /// The hub: the outcome of a turn.
     Outcome,
 }
 
-/// A node without what it says in full.
+/// A node without its whole content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeSummary {
     /// Its id.
     pub id: NodeId,
-    /// What it follows; the root follows nothing.
+    /// The node before it; omitted for the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_id: Option<NodeId>,
-    /// How many nodes are above it.
+    /// The number of nodes above it.
     pub depth: u64,
-    /// Who speaks.
+    /// Its author.
     pub role: Role,
-    /// The session it was said in.
+    /// The session that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
     /// The turn of that session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<u64>,
-    /// How many nodes follow it directly: more than one where it was forked.
+    /// The number of nodes that directly follow it: more than one if sessions were forked here.
     pub children: u64,
-    /// How it begins.
+    /// The start of its content.
     pub preview: String,
-    /// When it was said.
+    /// When it was created.
     pub created_at: UnixSeconds,
 }
 
-/// A node with all it says.
+/// A node with its whole content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Node {
-    /// Where it stands.
+    /// The summary.
     #[serde(flatten)]
     pub summary: NodeSummary,
     /// The tree.
     pub tree_id: TreeId,
-    /// What it says: content blocks as the Claude API has them, results of tools with the `decision` that let them run or
-    /// not; of an outcome, an object.
+    /// The content: content blocks as in the Claude API, where tool results have the `decision` on their
+    /// call; for an outcome, an object.
     #[schemars(with = "Vec<Object>")]
     pub content: Value,
 }
 
-/// A session that speaks in a tree.
+/// A session in a tree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TreeSession {
-    /// Which.
+    /// Its id.
     pub id: SessionId,
-    /// Its name; when it was deleted, the one it had.
+    /// Its name; for a deleted session, its last name.
     pub name: SessionName,
-    /// Where its conversation stands.
+    /// The last node of its conversation.
     pub head: NodeId,
     /// Whether it was deleted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -89,17 +89,17 @@ pub struct TreeSession {
 pub struct TreeSummary {
     /// Its id.
     pub id: TreeId,
-    /// Where it begins.
+    /// Its root node.
     pub root: NodeId,
-    /// How many nodes it has.
+    /// The number of its nodes.
     pub nodes: u64,
-    /// Those who speak in it.
+    /// The sessions in it.
     pub sessions: Vec<TreeSession>,
-    /// When it was begun.
+    /// When it was created.
     pub created_at: UnixSeconds,
 }
 
-/// What a conversation is rendered as.
+/// The format of a rendered conversation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
@@ -108,7 +108,7 @@ pub enum Format {
     Text,
     /// Markdown.
     Markdown,
-    /// Messages as the Claude API takes them.
+    /// Messages as in the Claude API.
     Messages,
 }
 
@@ -120,20 +120,20 @@ macro_rules! page_of_a_path {
         #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub struct $name {
-            /// The last node; left out, where the session stands.
+            /// The last node; by default that of the session.
             #[serde(default)]
             pub node_id: Option<NodeId>,
-            /// The session, by id…
+            /// Session id.
             #[serde(default)]
             pub session_id: Option<SessionId>,
-            /// …or by name.
+            /// Session name instead of the id.
             #[serde(default)]
             pub name: Option<String>,
             $($more)*
-            /// The depth of the first node that is wanted; 0 is the root.
+            /// The depth of the first node; 0 is the root.
             #[serde(default)]
             pub from: Option<u64>,
-            /// How many nodes at most.
+            /// Maximum number of nodes.
             #[serde(default)]
             pub limit: Option<u64>,
         }
@@ -141,14 +141,14 @@ macro_rules! page_of_a_path {
 }
 
 page_of_a_path! {
-    /// Parameters that name a conversation: by the session that has it, or by its last node.
+    /// Parameters that identify a conversation: by its session or by its last node.
     PathParams {}
 }
 
 page_of_a_path! {
     /// Parameters of `arbor.render`.
     RenderParams {
-        /// As what; `text` unless said.
+        /// The format; default `text`.
         #[serde(default)]
         pub format: Option<Format>,
     }
@@ -158,10 +158,10 @@ page_of_a_path! {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TreeListParams {
-    /// Goes on after this tree.
+    /// Continues after this tree.
     #[serde(default)]
     pub after: Option<TreeId>,
-    /// How many at most.
+    /// Maximum number of trees.
     #[serde(default)]
     pub limit: Option<u64>,
 }
@@ -172,10 +172,10 @@ pub struct TreeListParams {
 pub struct TreeParams {
     /// The tree.
     pub tree_id: TreeId,
-    /// Goes on after this node.
+    /// Continues after this node.
     #[serde(default)]
     pub after: Option<NodeId>,
-    /// How many nodes at most.
+    /// Maximum number of nodes.
     #[serde(default)]
     pub limit: Option<u64>,
 }
@@ -194,10 +194,10 @@ pub struct NodeParams {
 pub struct ChildrenParams {
     /// The node.
     pub node_id: NodeId,
-    /// Goes on after this one of its children.
+    /// Continues after this child of the node.
     #[serde(default)]
     pub after: Option<NodeId>,
-    /// How many at most.
+    /// Maximum number of nodes.
     #[serde(default)]
     pub limit: Option<u64>,
 }
@@ -206,15 +206,15 @@ pub struct ChildrenParams {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchParams {
-    /// Words; all of them are to be found.
+    /// Words that a node must all contain.
     pub query: String,
-    /// In this tree only.
+    /// Searches only this tree.
     #[serde(default)]
     pub tree_id: Option<TreeId>,
-    /// Goes on with what is older than this node.
+    /// Continues with nodes older than this one.
     #[serde(default)]
     pub before: Option<NodeId>,
-    /// How many at most.
+    /// Maximum number of nodes.
     #[serde(default)]
     pub limit: Option<u64>,
 }
@@ -223,7 +223,7 @@ pub struct SearchParams {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeleteParams {
-    /// The tree; no living session may speak in it.
+    /// The tree; no existing session may use it.
     pub tree_id: TreeId,
 }
 
@@ -247,9 +247,9 @@ pub enum TreeListResult {
 pub enum TreeResult {
     /// The tree.
     Ok {
-        /// It and those who speak in it.
+        /// The tree and its sessions.
         tree: TreeSummary,
-        /// Its nodes as they were added.
+        /// Its nodes in the order of creation.
         nodes: Vec<NodeSummary>,
         /// For `after`, if there may be more.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -277,7 +277,7 @@ pub enum NodesResult {
 pub enum NodeResult {
     /// The node.
     Ok {
-        /// With all it says.
+        /// The node with its whole content.
         node: Node,
     },
 }
@@ -314,7 +314,7 @@ pub enum RenderResult {
     },
 }
 
-/// Something that was found.
+/// A search result.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Hit {
     /// The tree.
@@ -327,9 +327,9 @@ pub struct Hit {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SearchResult {
-    /// What was found.
+    /// The search results.
     Ok {
-        /// The newest first.
+        /// Newest first.
         found: Vec<Hit>,
         /// For `before`, if there may be more.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -341,11 +341,11 @@ pub enum SearchResult {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum DeleteResult {
-    /// All of it but the root is gone.
+    /// All nodes but the root were deleted.
     Ok {
         /// The tree.
         tree_id: TreeId,
-        /// How many nodes were removed.
+        /// The number of deleted nodes.
         removed: u64,
     },
 }

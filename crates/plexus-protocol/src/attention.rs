@@ -1,27 +1,28 @@
-//! What keeps an agent from going on: beside its status, so that a stuck one is not taken for a busy one.
+//! The reasons why an agent cannot continue. They complement its status, so that a blocked agent is not
+//! mistaken for a busy one.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ApprovalKind;
 
-/// What keeps an agent from going on.
+/// A reason why an agent cannot continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Attention {
-    /// It asks whether it may use a tool.
+    /// It needs permission for a tool call.
     Permission,
-    /// It asks something.
+    /// It asks the user a question.
     Question,
-    /// It shows a plan.
+    /// It presents a plan.
     Plan,
-    /// It, or one below it, has used up what it was given, and asks for more.
+    /// It, or a session below it, has used up its budget and requests more.
     Budget,
-    /// The model's API wants it to wait.
+    /// The rate limit of the model's API is reached.
     RateLimited,
-    /// The model's API failed, and it tries again.
+    /// The model's API failed, and the agent retries.
     ApiRetry,
-    /// It has heard nothing from the model for some time.
+    /// The model has not responded for some time.
     Stalled,
 }
 

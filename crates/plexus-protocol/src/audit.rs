@@ -1,4 +1,4 @@
-//! `audit.*`: the record of decisions and of acts of authority, and what a look over its chain of hashes finds.
+//! `audit.*`: entries of the audit log, and the result of verifying its hash chain.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,88 +8,90 @@ use crate::{
     UnixSeconds,
 };
 
-/// What sort of act was recorded.
+/// The kind of an audit entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AuditKind {
-    /// An approval came to its end.
+    /// An approval was resolved.
     Decision,
-    /// The gate allowed or denied a call by rule; nobody was asked.
+    /// A rule allowed or denied a call at the gate, without an approval.
     Gate,
-    /// A token was handed out or taken back.
+    /// A token was created or revoked.
     Token,
-    /// A rule was made or taken back.
+    /// A rule was added or revoked.
     Policy,
-    /// A session was made, stopped, deleted, given another mode or limits, or a token to ask with from elsewhere.
+    /// A session was created, stopped or deleted, got another mode or budget, or a token for approvals from
+    /// outside the hub.
     Session,
 }
 
-/// One act, as it was recorded. What does not apply to it is left out.
+/// One decision or act of authority. Fields that do not apply are omitted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditEntry {
-    /// When it was done; of a decision, when it was decided.
+    /// When it happened; for a decision, when it was decided.
     pub at: UnixSeconds,
-    /// What sort of act it was.
+    /// The kind.
     pub kind: AuditKind,
-    /// What was done: the status an approval ended with, `allow` or `deny` of the gate, `made`, `revoked`, `deleted`, ….
+    /// What happened: the final status of an approval, `allow` or `deny` of the gate, `made`, `revoked`,
+    /// `deleted`, ….
     pub status: String,
     /// Who did it.
     pub by: Decider,
-    /// By what right.
+    /// The right by which it was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub right: Option<Right>,
-    /// The session it was done to.
+    /// The session that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// What that was called then.
+    /// The name of that session at the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_name: Option<SessionName>,
     /// The approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval_id: Option<ApprovalId>,
-    /// The agent's id for the call.
+    /// Claude Code's id of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_use_id: Option<String>,
     /// The tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<String>,
-    /// Names tool, input and directory.
+    /// The hash of tool, input and directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// Where the tool would run.
+    /// The directory in which the tool would run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// What the agent wanted to give the tool, whole. Written by the child: not to be trusted.
+    /// The whole input of the call. Written by the child: do not trust it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Object>,
-    /// What the tool was given instead.
+    /// The input that replaced it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_input: Option<Object>,
-    /// What was said with it.
+    /// The message of the decider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// What the gate had said to the call, and by which rule.
+    /// The answer of the gate to the call, and its rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Object>,
-    /// Whom it was asked of in the end.
+    /// The last decider that the approval was addressed to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_of: Option<AskedOf>,
-    /// Who was asked before and passed it on.
+    /// The earlier deciders from which it escalated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passed: Vec<Passed>,
-    /// When it was asked.
+    /// When the approval was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<UnixSeconds>,
-    /// The token it was done to.
+    /// The token that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<TokenName>,
-    /// More about it.
+    /// Further details.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Object>,
 }
 
 impl AuditEntry {
-    /// An act of which nothing else is known yet.
+    /// An entry with only the required fields.
     pub fn new(at: UnixSeconds, kind: AuditKind, status: impl Into<String>, by: Decider) -> Self {
         Self {
             at,
@@ -116,7 +118,7 @@ impl AuditEntry {
         }
     }
 
-    /// The act of a caller, by the right that its kind has.
+    /// An entry for an act of a caller, with the right of its kind.
     pub fn of_caller(at: UnixSeconds, kind: AuditKind, status: &str, caller: &Principal) -> Self {
         let right = match caller {
             Principal::Operator => Right::Operator,
@@ -127,28 +129,28 @@ impl AuditEntry {
     }
 }
 
-/// A row of the record: an entry and its place in the chain.
+/// An entry and its place in the hash chain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditRow {
     /// Its number, from 1, without gaps.
     pub number: u64,
-    /// SHA-256, in hex, over the hash of the row before, this number and the entry as it is stored.
+    /// SHA-256, in hexadecimal, of the hash of the previous entry, this number and the entry as stored.
     pub hash: String,
-    /// What was done.
+    /// The entry.
     pub entry: AuditEntry,
 }
 
-/// How far the record goes. Kept elsewhere, it shows later whether what stands before it is still the same.
+/// The end of the audit log. A copy kept elsewhere shows later whether the log up to there is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditHead {
-    /// The number of the last row; 0 before the first.
+    /// The number of the last entry; 0 if there is none.
     pub number: u64,
     /// Its hash.
     pub hash: String,
 }
 
 impl AuditHead {
-    /// Where the chain begins.
+    /// The start of the chain.
     pub fn start() -> Self {
         Self { number: 0, hash: "0".repeat(64) }
     }
@@ -158,34 +160,34 @@ impl AuditHead {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListParams {
-    /// Only what was done to this session.
+    /// Only entries about this session.
     #[serde(default)]
     pub session_id: Option<SessionId>,
-    /// Only what was done at this time or later, in seconds since 1970.
+    /// Only entries at or after this time, in seconds since 1970.
     #[serde(default)]
     pub since: Option<UnixSeconds>,
-    /// Only what was done before this time, in seconds since 1970.
+    /// Only entries before this time, in seconds since 1970.
     #[serde(default)]
     pub until: Option<UnixSeconds>,
-    /// Only acts of this sort.
+    /// Only entries of this kind.
     #[serde(default)]
     pub kind: Option<AuditKind>,
-    /// Only what this one did: `operator`, `hub`, `token:NAME`, `session:ID` or `parent:NAME`.
+    /// Only entries by this principal: `operator`, `hub`, `token:NAME`, `session:ID` or `parent:NAME`.
     #[serde(default)]
     pub by: Option<String>,
-    /// Only what is about this tool.
+    /// Only entries about this tool.
     #[serde(default)]
     pub tool_name: Option<String>,
-    /// Only rows after this number: the `next` of the page before.
+    /// Only entries after this number: the `next` of the previous page.
     #[serde(default)]
     pub after: Option<u64>,
-    /// From the newest row back, and not from the oldest on.
+    /// Lists the newest entries first.
     #[serde(default)]
     pub newest_first: bool,
-    /// Only rows before this number: the `next` of the page before, where the newest come first.
+    /// With `newest_first`: only entries before this number, the `next` of the previous page.
     #[serde(default)]
     pub before: Option<u64>,
-    /// How many rows at most; 100 unless said, 1000 at most. Fewer come where they are large.
+    /// Maximum number of entries, up to 1000; default 100. A page of large entries is shorter.
     #[serde(default)]
     pub limit: Option<u64>,
 }
@@ -194,11 +196,12 @@ pub struct ListParams {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ListResult {
-    /// A page of the record.
+    /// A page of the audit log.
     Ok {
-        /// Oldest first, unless the newest were to come first.
+        /// Oldest first, or newest first if requested.
         rows: Vec<AuditRow>,
-        /// Give this as `after`, or as `before` where the newest come first, for the rows that follow; left out at the end.
+        /// Pass this as `after`, or as `before` with `newest_first`, for the next page; omitted on the last
+        /// page.
         #[serde(skip_serializing_if = "Option::is_none")]
         next: Option<u64>,
     },
@@ -208,16 +211,16 @@ pub enum ListResult {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum VerifyResult {
-    /// Every row fits the one before.
+    /// Every entry matches its hash and the previous entry.
     Ok {
-        /// How many there are.
+        /// The number of entries.
         rows: u64,
-        /// The last of them.
+        /// The last entry.
         head: AuditHead,
     },
-    /// The record is not what was written.
+    /// The audit log was changed.
     Broken {
-        /// The first row that does not fit.
+        /// The first invalid entry.
         number: u64,
         /// What is wrong with it.
         why: String,

@@ -1,5 +1,5 @@
-//! Limits for a session and all below it: what is given, and how it stands. Amounts are kept in whole units (millionths of
-//! a dollar, milliseconds), so that shares add up to exactly what they were taken from.
+//! Budgets of a session and all below it: the grants and their use. Amounts are stored in whole units
+//! (millionths of a dollar, milliseconds), so that grants add up exactly.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,30 +7,30 @@ use serde_json::Number;
 
 use crate::{Error, Object};
 
-/// What can be limited.
+/// What a budget can limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetLimit {
-    /// What turns cost, in dollars.
+    /// The cost of turns, in dollars.
     CostUsd,
-    /// How many turns begin.
+    /// The number of turns.
     Turns,
-    /// How many tool calls the gate lets on.
+    /// The number of tool calls that pass the gate.
     ToolCalls,
-    /// For how many seconds turns run.
+    /// The running time of turns, in seconds.
     WallSecs,
-    /// How many sessions are made below.
+    /// The number of sessions created below.
     Children,
 }
 
-/// The largest amount that can be given, in dollars, seconds or pieces.
+/// The largest amount of a grant, in dollars, seconds or pieces.
 const MOST: f64 = 1e9;
 
 impl BudgetLimit {
-    /// All of them.
+    /// All budgets.
     pub const ALL: [Self; 5] = [Self::CostUsd, Self::Turns, Self::ToolCalls, Self::WallSecs, Self::Children];
 
-    /// The word on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::CostUsd => "cost_usd",
@@ -49,14 +49,14 @@ impl BudgetLimit {
         }
     }
 
-    /// An amount in units, rounded up: what was used counts in full. `None` for what is not a positive amount.
+    /// Converts an amount to units, rounded up: any use counts in full. `None` if the amount is not positive.
     pub fn units(self, amount: f64) -> Option<u64> {
         let fits = amount > 0.0 && amount <= MOST;
         // A dollar less a part that no float can tell is still a dollar.
         fits.then(|| ((amount * f64::from(self.units_in_one()) - 1e-6).ceil() as u64).max(1))
     }
 
-    /// So many units as they are shown.
+    /// Converts units to the amount that callers see.
     pub fn shown(self, units: u64) -> Number {
         let whole = u64::from(self.units_in_one());
         if units.is_multiple_of(whole) {
@@ -67,7 +67,7 @@ impl BudgetLimit {
     }
 }
 
-/// Limits for a session and all below it; what is left out is not limited by it.
+/// The budget of a session and all below it; what is omitted is not limited.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
@@ -77,19 +77,19 @@ pub struct Budget {
     /// Turns.
     #[serde(default)]
     pub turns: Option<u64>,
-    /// Tool calls that the gate lets on.
+    /// Tool calls that pass the gate.
     #[serde(default)]
     pub tool_calls: Option<u64>,
-    /// Seconds in which turns run.
+    /// Seconds of running turns.
     #[serde(default)]
     pub wall_secs: Option<u64>,
-    /// Sessions made below it.
+    /// Sessions created below it.
     #[serde(default)]
     pub children: Option<u64>,
 }
 
 impl Budget {
-    /// The limits that are given, in units.
+    /// The given amounts, in units.
     pub fn limits(&self) -> Result<Vec<(BudgetLimit, u64)>, Error> {
         let count = |given: Option<u64>| given.map(|count| count as f64);
         let given = [
@@ -103,7 +103,7 @@ impl Budget {
         for (limit, amount) in given {
             let Some(amount) = amount else { continue };
             let bad = || {
-                let why = "is a positive number, at most a billion; leave it out for no limit";
+                let why = "must be a positive number, at most a billion; omit it for no limit";
                 Error::invalid(&format!("budget.{}", limit.as_str()), why)
             };
             limits.push((limit, limit.units(amount).ok_or_else(bad)?));
@@ -112,35 +112,36 @@ impl Budget {
     }
 }
 
-/// The answer to a budget approval that says how much is given: `{"more": N}`.
+/// The amount that an answer to a budget approval grants: `{"more": N}`.
 pub fn more_of(limit: BudgetLimit, given: &Object) -> Result<u64, Error> {
     const FIELD: &str = "updated_input";
     if let Some(unknown) = given.keys().find(|key| *key != "more") {
-        return Err(Error::invalid(FIELD, format!("`{unknown}` is not known; give {{\"more\": N}}")));
+        return Err(Error::invalid(FIELD, format!("unknown field `{unknown}`; pass {{\"more\": N}}")));
     }
     let amount = given.get("more").and_then(serde_json::Value::as_f64);
     let whole = limit == BudgetLimit::CostUsd || amount.is_none_or(|amount| amount.fract() == 0.0);
     amount
         .filter(|_| whole)
         .and_then(|amount| limit.units(amount))
-        .ok_or_else(|| Error::invalid(FIELD, "`more` is a positive number, at most a billion"))
+        .ok_or_else(|| Error::invalid(FIELD, "`more` must be a positive number, at most a billion"))
 }
 
-/// How one limit stands.
+/// The state of one budget.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LimitView {
-    /// What was given.
+    /// The amount granted.
     #[schemars(with = "f64")]
     pub limit: Number,
-    /// What it and all below it have used since.
+    /// What the session and all below it have used of it.
     #[schemars(with = "f64")]
     pub used: Number,
-    /// What it can still use or give: not what is set aside for those below that have a limit of their own.
+    /// What the session can still use or grant, without what is reserved for the budgets of sessions below
+    /// it.
     #[schemars(with = "f64")]
     pub left: Number,
 }
 
-/// How the limits of a session stand; what is not limited is left out.
+/// The budgets of a session; what is not limited is omitted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BudgetView {
     /// Dollars.
@@ -161,7 +162,7 @@ pub struct BudgetView {
 }
 
 impl BudgetView {
-    /// The place of one limit in it.
+    /// The field of one budget.
     pub fn place(&mut self, limit: BudgetLimit) -> &mut Option<LimitView> {
         match limit {
             BudgetLimit::CostUsd => &mut self.cost_usd,

@@ -1,5 +1,5 @@
-//! `console.*`, and the other messages of signing in to the web console: the proof of the hub's identity and the exchange of a
-//! code for a token.
+//! `console.*`, and the messages of a sign-in to the web console: the proof of the hub's identity, and the
+//! exchange of a code for a token.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,8 @@ use crate::{TokenName, UnixSeconds};
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkParams {
-    /// Where the browser reaches the hub, such as `https://hub.example`; where it listens unless said.
+    /// The URL at which the browser reaches the hub, such as `https://hub.example`; default: the hub's own
+    /// address.
     #[serde(default)]
     pub url: Option<String>,
 }
@@ -23,11 +24,13 @@ pub struct LinkParams {
 pub enum LinkResult {
     /// A link.
     Ok {
-        /// It signs in whoever opens it first. Never to be given to a program as an argument: others see those.
+        /// The link signs in the first browser that opens it. Do not pass it to a program as an argument:
+        /// other users can see arguments.
         link: String,
-        /// A file that leads a browser there and that only this user can read; it goes with the link.
+        /// A file that redirects a browser to the link. Only this user can read it; it is deleted together
+        /// with the link.
         file: String,
-        /// For so long.
+        /// The link expires after this time.
         expires_in_secs: u64,
     },
 }
@@ -36,7 +39,7 @@ pub enum LinkResult {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SignIn {
-    /// The code of a link.
+    /// The code of the link.
     pub code: String,
 }
 
@@ -56,8 +59,8 @@ pub struct SignedIn {
 pub struct Proof {
     /// The hub's public key, for peers that do not have it yet.
     pub key: String,
-    /// The address that the hub sees at the other end of the connection. It is the peer's own address unless a program in between
-    /// relays.
+    /// The address that the hub sees at the other end of the connection. It differs from the peer's own
+    /// address if another program relays the connection.
     #[schemars(with = "String")]
     pub peer: SocketAddr,
     /// The signature, in hexadecimal digits.

@@ -1,8 +1,8 @@
-//! What can go wrong, in words a caller can act on.
+//! The errors of methods, in words that a caller can act on.
 //!
-//! A failure has a stable kind (`data.type` on the wire), a message for people, and details where they help. Which
-//! JSON-RPC code or HTTP status it becomes is the business of each door. What a caller may not see is `…_not_found`
-//! to it, so that nobody learns of strangers' sessions by asking.
+//! An error has a stable kind (`data.type` on the wire), a message for people, and details where they help.
+//! Each door maps it to a JSON-RPC code or an HTTP status. For an object that the caller may not see, the
+//! error is `…_not_found`, so that existence is not revealed.
 
 use std::fmt;
 
@@ -10,93 +10,93 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The stable word for a failure.
+/// The stable name of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// No such session, or none the caller may see.
+    /// The session does not exist, or the caller may not see it.
     SessionNotFound,
-    /// No such approval, or none the caller may see.
+    /// The approval does not exist, or the caller may not see it.
     ApprovalNotFound,
-    /// No such turn of this session.
+    /// The session has no such turn.
     TurnNotFound,
-    /// No such event of this turn.
+    /// The turn has no such event.
     EventNotFound,
-    /// No such conversation tree, or none the caller may see.
+    /// The conversation tree does not exist, or the caller may not see it.
     TreeNotFound,
-    /// No such node of a conversation, or none the caller may see.
+    /// The node does not exist, or the caller may not see it.
     NodeNotFound,
-    /// A living session speaks in it.
+    /// An existing session uses the conversation tree.
     TreeInUse,
-    /// It was there, and was removed because it had grown old.
+    /// The data was deleted because of its age.
     Gone,
-    /// No such method, or none for this caller.
+    /// The method does not exist, or is not available to this caller.
     MethodNotFound,
-    /// A living session has this name.
+    /// A session with this name already exists.
     NameTaken,
-    /// No such token in use.
+    /// No token with this name is in use.
     TokenNotFound,
-    /// A parameter is missing, of the wrong type or out of range.
+    /// A parameter is missing, has the wrong type or is out of range.
     InvalidParams,
-    /// A field nobody knows.
+    /// An unknown field.
     UnknownField,
-    /// A field of work that is not built yet.
+    /// The field belongs to a feature that does not exist yet.
     NotSupportedYet,
     /// The working directory cannot be used.
     BadWorkingDir,
-    /// A file of a project that was to be trusted cannot be taken up.
+    /// A file of the project to trust cannot be loaded.
     BadProject,
-    /// The user's own settings cannot be read.
+    /// The user's settings are invalid.
     BadUserSettings,
-    /// A worktree could not be made, or not be read.
+    /// The worktree could not be created or read.
     WorktreeFailed,
     /// The session has no worktree of its own.
     NoWorktree,
-    /// The command that makes a worktree ready failed, or took too long.
+    /// The setup command of a worktree failed or took too long.
     SetupFailed,
-    /// A prompt or body over the limit.
+    /// A prompt or body is too large.
     TooLarge,
     /// A turn is running.
     TurnInProgress,
     /// No turn is running.
     NoTurn,
-    /// The agent itself would not do it.
+    /// The agent rejected the change.
     AgentRefused,
-    /// The caller would wait for an answer only it can give.
+    /// The caller would wait for an approval that only it can answer.
     WouldWaitForItself,
     /// A question was allowed without answers.
     AnswersRequired,
-    /// An approval whose input was shown cut was allowed without having been read.
+    /// An approval with a truncated input was allowed without the digest of the whole input.
     InputNotSeen,
-    /// No such rule in force, or none the caller may revoke.
+    /// No such rule is in force, or the caller may not revoke it.
     RuleNotFound,
-    /// The caller may deny this, but allowing it is beyond what it was given.
+    /// The caller may deny this call, but its scope does not allow it to allow the call.
     BeyondScope,
-    /// More was to be given than there is left.
+    /// The grant is larger than what is left.
     BudgetExceeded,
-    /// What the session was given is used up.
+    /// The budget of the session is used up.
     BudgetExhausted,
-    /// A rule denies what was to be allowed.
+    /// A rule denies the call.
     DeniedByRule,
-    /// The caller is known but may not do this.
+    /// The caller is authenticated but may not do this.
     Forbidden,
-    /// There is as much of it as there may be.
+    /// A limit is reached.
     LimitReached,
-    /// What room the disk has is kept for decisions.
+    /// The free space on the disk is reserved for decisions.
     DiskLow,
-    /// An agent may not be started without a wall around it, and there can be none.
+    /// An agent requires a sandbox that the system does not support.
     NoWall,
-    /// The store cannot take writes now: nothing was done, try again.
+    /// The store cannot be written now: nothing was changed, try again.
     StoreUnavailable,
-    /// The hub is going away.
+    /// The hub is shutting down.
     ShuttingDown,
-    /// A fault of ours.
+    /// A bug in Plexus.
     Internal,
 }
 
 impl ErrorKind {
-    /// The word on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::SessionNotFound => "session_not_found",
@@ -142,42 +142,42 @@ impl ErrorKind {
     }
 }
 
-/// A failure of a method.
+/// The error of a method.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Error {
-    /// The stable word.
+    /// The stable name.
     pub kind: ErrorKind,
-    /// For people.
+    /// The message for people.
     pub message: String,
-    /// More, by name.
+    /// Further details, by name.
     pub details: Map<String, Value>,
 }
 
 impl Error {
-    /// A failure of `kind` that says `message`.
+    /// An error of this kind with this message.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), details: Map::new() }
     }
 
-    /// A parameter that cannot be used, and why.
+    /// An invalid parameter, and why it is invalid.
     pub fn invalid(field: &str, why: impl fmt::Display) -> Self {
         Self::new(ErrorKind::InvalidParams, format!("`{field}`: {why}")).with("field", field)
     }
 
-    /// A field of work that is not built yet.
+    /// A field of a feature that does not exist yet.
     pub fn not_yet(field: &str) -> Self {
-        let message = format!("`{field}` is not supported yet; leave it out");
+        let message = format!("`{field}` is not supported yet; omit it");
         Self::new(ErrorKind::NotSupportedYet, message).with("field", field)
     }
 
-    /// The same with one more detail.
+    /// Adds a detail.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.details.insert(name.to_owned(), value.into());
         self
     }
 
-    /// `{type, message, …}`, as `data` of a JSON-RPC error and as text of a failed MCP call.
+    /// `{type, message, …}`, the `data` of a JSON-RPC error and the text of a failed MCP call.
     pub fn to_object(&self) -> Map<String, Value> {
         let mut object = Map::new();
         object.insert("type".to_owned(), self.kind.as_str().into());

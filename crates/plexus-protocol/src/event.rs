@@ -1,4 +1,4 @@
-//! Events: what happens in a turn, one per content block, durable and numbered.
+//! Events of a turn: one per content block, durable and numbered.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::arbor::Position;
 use crate::{ApprovalId, ApprovalStatus, Decider, Object, SessionId, UnixSeconds};
 
-/// Where a line of a child stands: bytes of `sessions/<id>/runs/<run>/journal.jsonl`.
+/// The position of a line that a child wrote: bytes of `sessions/<id>/runs/<run>/journal.jsonl`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JournalRange {
     /// The run.
@@ -18,126 +18,126 @@ pub struct JournalRange {
     pub end: u64,
 }
 
-/// One thing that happened in a turn.
+/// One event of a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
-    /// The turn began.
+    /// The turn started.
     Start {
         /// The session.
         id: SessionId,
-        /// Where the prompt stands in the conversation tree.
+        /// The node of the prompt in the conversation tree.
         user_position: Position,
-        /// What began it, when it was not a prompt.
+        /// What started the turn, if it was not a prompt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         origin: Option<String>,
     },
-    /// The agent said something.
+    /// The agent wrote text.
     Content {
-        /// What it said.
+        /// The text.
         text: String,
-        /// The call of the sub-agent that said it.
+        /// The call of the sub-agent that wrote it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_tool_use_id: Option<String>,
-        /// Where the whole of it stands, if it was too large to be kept.
+        /// The position of the whole text, if it was too large to store.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         truncated: Option<JournalRange>,
     },
-    /// The agent thought something.
+    /// The agent's thinking.
     Thinking {
-        /// What it thought.
+        /// The text.
         text: String,
-        /// The call of the sub-agent that thought it.
+        /// The call of the sub-agent that wrote it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_tool_use_id: Option<String>,
-        /// Where the whole of it stands, if it was too large to be kept.
+        /// The position of the whole text, if it was too large to store.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         truncated: Option<JournalRange>,
     },
     /// The agent wants to use a tool.
     ToolUse {
-        /// Which.
+        /// The tool.
         tool_name: String,
-        /// The agent's id for this call.
+        /// Claude Code's id of the call.
         tool_use_id: String,
-        /// With what input.
+        /// The input.
         input: Object,
         /// The call of the sub-agent that wants it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_tool_use_id: Option<String>,
-        /// Where the whole of it stands, if it was too large to be kept.
+        /// The position of the whole call, if it was too large to store.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         truncated: Option<JournalRange>,
     },
-    /// The call stopped at the gate and someone was asked.
+    /// The call needs an approval, which was requested.
     ApprovalRequested {
         /// The approval.
         approval_id: ApprovalId,
-        /// The call it is about.
+        /// The call.
         tool_use_id: String,
     },
-    /// An approval came to its end.
+    /// An approval was resolved.
     ApprovalResolved {
         /// The approval.
         approval_id: ApprovalId,
-        /// The call it is about.
+        /// The call.
         tool_use_id: String,
-        /// How it ended.
+        /// The final status.
         status: ApprovalStatus,
-        /// Who ended it.
+        /// Who resolved it.
         by: Decider,
-        /// Why.
+        /// The reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
-        /// The input the tool ran with, when the decision replaced the one that was requested.
+        /// The input that the tool ran with, if the decision replaced the requested one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         updated_input: Option<Object>,
     },
-    /// A tool ran, or was refused.
+    /// A tool call has a result.
     ToolResult {
         /// The call.
         tool_use_id: String,
-        /// What came of it: a text or Claude Code's content blocks.
+        /// The result: text, or content blocks of Claude Code.
         #[schemars(with = "String")]
         output: Value,
-        /// Whether it failed or was refused.
+        /// Whether the call failed or was denied.
         is_error: bool,
-        /// The call of the sub-agent that used it.
+        /// The call of the sub-agent that made it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_tool_use_id: Option<String>,
-        /// Where the whole of it stands, if it was too large to be kept.
+        /// The position of the whole result, if it was too large to store.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         truncated: Option<JournalRange>,
     },
-    /// The turn ended well.
+    /// The turn is complete.
     Complete {
-        /// Where the conversation stands now.
+        /// The last node of the conversation now.
         new_head: Position,
-        /// The agent's last words.
+        /// The agent's last text.
         result: String,
-        /// This turn's own token counts, as Claude Code reports them.
+        /// The token counts of this turn, as Claude Code reports them.
         usage: Object,
-        /// This turn's own cost.
+        /// The cost of this turn.
         cost_usd: f64,
-        /// How many model calls it took.
+        /// The number of model calls in this turn.
         num_turns: u64,
     },
-    /// The turn ended badly, or something went wrong in it.
+    /// The turn failed, or an error occurred in it.
     Error {
-        /// What a person should know.
+        /// The message for people.
         message: String,
-        /// A stable word for it.
+        /// The stable name of the error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// The last lines of the child's stderr.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         stderr: Vec<String>,
     },
-    /// Anything else the child sent; kept, never dropped.
+    /// Any other message of the child.
     System {
         /// Claude Code's name for it.
         subtype: String,
-        /// As it came.
+        /// The message, unchanged.
         data: Object,
     },
 }
@@ -152,7 +152,7 @@ pub struct NumberedEvent {
     pub event: Value,
     /// When it was stored.
     pub at: UnixSeconds,
-    /// Whether long texts in it were cut; `claudecode.event` reads it in full.
+    /// Whether long texts in it were truncated; `claudecode.event` returns it in full.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
 }

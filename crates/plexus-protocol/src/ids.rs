@@ -1,4 +1,4 @@
-//! Identifiers as types of their own, so that one can never be passed for another.
+//! Identifiers, each with a type of its own, so that they cannot be confused.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ macro_rules! uuid_id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// A fresh, random one.
+            /// A new random id.
             pub fn random() -> Self {
                 Self(Uuid::new_v4())
             }
@@ -38,19 +38,19 @@ macro_rules! uuid_id {
 }
 
 uuid_id! {
-    /// Names one session for good; the only identifier callers need.
+    /// The permanent id of a session.
     SessionId
 }
 uuid_id! {
-    /// Names one approval.
+    /// The id of an approval.
     ApprovalId
 }
 uuid_id! {
-    /// Names one conversation tree.
+    /// The id of a conversation tree.
     TreeId
 }
 uuid_id! {
-    /// Names one node of a conversation tree.
+    /// The id of a node in a conversation tree.
     NodeId
 }
 
@@ -75,7 +75,7 @@ macro_rules! name {
             fn try_from(text: String) -> Result<Self, Self::Error> {
                 let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
                 if text.is_empty() || text.len() > 64 || !text.chars().all(allowed) {
-                    return Err("a name is 1 to 64 of letters, digits, `-`, `_` and `.`".to_owned());
+                    return Err("a name must have 1 to 64 letters, digits, `-`, `_` or `.`".to_owned());
                 }
                 Ok(Self(text))
             }
@@ -96,11 +96,12 @@ macro_rules! name {
 }
 
 name! {
-    /// A session's name: 1 to 64 of letters, digits, `-`, `_` and `.`; unique among the living.
+    /// The name of a session: 1 to 64 letters, digits, `-`, `_` or `.`; unique among existing sessions.
     SessionName
 }
 name! {
-    /// The name of a token that the operator handed out: made like a session's; unique among those in use.
+    /// The name of a token that the operator created: 1 to 64 letters, digits, `-`, `_` or `.`; unique among
+    /// tokens in use.
     TokenName
 }
 

@@ -1,7 +1,8 @@
-//! The types on Plexus's own wire and their JSON schemas: what every door speaks, whoever is behind it.
+//! The types of Plexus's own wire and their JSON schemas, for every door and every caller.
 //!
-//! Nothing here does I/O or decides anything. A method's `*Params` and `*Result` live in the module of its
-//! namespace; what several of them share (ids, approvals, events, errors) has a module of its own.
+//! This crate does no I/O and makes no decisions. The `*Params` and `*Result` of a method are in the module
+//! of its namespace. Types that several namespaces share (ids, approvals, events, errors) have modules of
+//! their own.
 
 mod approval;
 pub mod arbor;
@@ -32,11 +33,11 @@ pub use ids::{ApprovalId, NodeId, SessionId, SessionName, TokenName, TreeId};
 pub use principal::Principal;
 pub use text::{MAX_TEXT_BYTES, is_cut_at, shorten, visible};
 
-/// A JSON object, the shape of every tool's input.
+/// A JSON object, such as the input of a tool.
 pub type Object = serde_json::Map<String, serde_json::Value>;
 
-/// The largest body or prompt any door takes.
+/// The largest body or prompt that a door accepts.
 pub const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 
-/// Seconds since the Unix epoch, the only kind of time on the wire.
+/// Seconds since the Unix epoch, the only time format on the wire.
 pub type UnixSeconds = u64;

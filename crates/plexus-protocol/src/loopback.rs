@@ -1,4 +1,4 @@
-//! `loopback`: approvals, asked and answered.
+//! `loopback`: requesting and answering approvals.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,11 +13,11 @@ use crate::{
 /// Parameters of `loopback.permit`, as Claude Code sends them.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct PermitParams {
-    /// The tool the agent wants to use.
+    /// The tool that the agent wants to use.
     pub tool_name: String,
-    /// What it wants to give it.
+    /// The input of the call.
     pub input: Object,
-    /// The agent's id for the call.
+    /// Claude Code's id of the call.
     pub tool_use_id: String,
 }
 
@@ -32,30 +32,30 @@ macro_rules! with_answer_fields {
         #[derive(Debug, Clone, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub struct $name {
-            /// Which approval.
+            /// The approval.
             pub approval_id: $approval_id,
-            /// true allows the call.
+            /// true: allow; false: deny.
             pub approve: $approve,
-            /// Why not; the agent reads it.
+            /// The reason for a denial; the agent reads it.
             #[serde(default)]
             pub message: Option<String>,
-            /// Run with this input instead (whole); for a budget `{"more": N}`.
+            /// Replaces the whole input; for a budget `{"more": N}`.
             #[serde(default)]
             pub updated_input: Option<Object>,
-            /// Deny and end the turn.
+            /// Deny and interrupt the turn.
             #[serde(default)]
             pub interrupt: Option<bool>,
-            /// For a question: its text → the answer.
+            /// For a question: question text → answer.
             #[serde(default)]
             pub answers: Option<Object>,
-            /// From loopback_get, needed where the input was shown cut.
+            /// From loopback_get; required if the input was shown truncated.
             #[serde(default)]
             pub digest: Option<String>,
             $($more)*
-            /// For a plan: the mode that follows; `default` unless said.
+            /// For a plan: the next mode; default `default`.
             #[serde(default)]
             pub mode: Option<PermissionMode>,
-            /// Make a rule of it.
+            /// Adds a rule.
             #[serde(default)]
             pub remember: Option<Remember>,
         }
@@ -72,11 +72,11 @@ with_answer_fields! {
     RespondParams {
         approval_id: Option<ApprovalId>,
         approve: Option<bool>,
-        /// Several answers at once, each with the fields above.
+        /// Several answers, each with the fields above.
         #[serde(default)]
         #[schemars(with = "Option<Vec<Object>>")]
         pub decisions: Option<Vec<Answer>>,
-        /// Then go straight on into wait, for so long.
+        /// Then waits up to this long, like loopback_wait.
         #[serde(default)]
         pub wait_ms: Option<u64>,
         /// The cursor of that wait.
@@ -85,38 +85,38 @@ with_answer_fields! {
     }
 }
 
-/// What became of one answer.
+/// The outcome of one answer.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Answered {
-    /// It counts.
+    /// The approval is resolved with this answer.
     Ok {
         /// The approval.
         approval_id: ApprovalId,
-        /// Other open approvals that the rule made with it has settled.
+        /// Other open approvals that the new rule resolved.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         settled: Vec<ApprovalId>,
     },
-    /// Someone, or something, was first.
+    /// The approval was already resolved.
     AlreadyResolved {
         /// The approval.
         approval_id: ApprovalId,
-        /// How it ended.
+        /// The final status.
         status: ApprovalStatus,
-        /// The answer that counts.
+        /// The decision in effect.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         decision: Option<Decision>,
-        /// When it ended.
+        /// When it was resolved.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resolved_at: Option<UnixSeconds>,
     },
-    /// This one of several could not be taken; the others were.
+    /// This answer of several was rejected; the others were accepted.
     Error {
         /// The approval.
         approval_id: ApprovalId,
-        /// The stable word for what went wrong.
+        /// The stable name of the error.
         error: String,
-        /// For people.
+        /// The message for people.
         message: String,
     },
 }
@@ -125,10 +125,10 @@ pub enum Answered {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PendingParams {
-    /// Only this session's, by id…
+    /// Only approvals of this session, by id.
     #[serde(default)]
     pub session_id: Option<SessionId>,
-    /// …or by name.
+    /// Only approvals of this session, by name.
     #[serde(default)]
     pub name: Option<String>,
 }
@@ -137,7 +137,7 @@ pub struct PendingParams {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum PendingResult {
-    /// What is open and the caller may decide.
+    /// The open approvals that the caller may decide.
     Ok {
         /// Oldest first.
         approvals: Vec<Approval>,
@@ -148,59 +148,59 @@ pub enum PendingResult {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GetParams {
-    /// Which approval.
+    /// The approval.
     pub approval_id: ApprovalId,
-    /// true: with `purpose`, `like` and `file`.
+    /// true: also returns `purpose`, `like` and `file`.
     #[serde(default)]
     pub context: Option<bool>,
 }
 
-/// A session on the way to the one that asks.
+/// A session on the path to the requesting one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PurposeStep {
-    /// Which.
+    /// Its id.
     pub id: SessionId,
     /// Its name.
     pub name: SessionName,
 }
 
-/// What the asking agent was to do.
+/// The task of the requesting agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Purpose {
-    /// From the root of the tree to the session that asks, as far as the caller may see it.
+    /// The path from the root of the tree to the requesting session, as far as the caller may see it.
     pub path: Vec<PurposeStep>,
-    /// The turn in which it is asked.
+    /// The turn of the request.
     pub turn: u64,
-    /// The prompt of that turn; left out where the hub gave none.
+    /// The prompt of that turn; omitted if the hub sent none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// Whether the prompt is shown cut.
+    /// Whether the prompt is truncated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
 }
 
-/// What a like call got.
+/// The decision on a similar call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Like {
     /// When it was decided.
     pub at: UnixSeconds,
-    /// How.
+    /// The final status.
     pub status: ApprovalStatus,
-    /// By whom; the hub goes by rules.
+    /// Who decided; the hub decides by rules.
     pub by: Decider,
-    /// What was said with it, or which rule it was.
+    /// The message of the decider, or the rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Whether tool, input and directory are the same.
+    /// Whether tool, input and directory are identical.
     pub same: bool,
-    /// Whether it ran with another input than it was asked with.
+    /// Whether it ran with an edited input.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edited: bool,
-    /// What it was about, in a line. Written by the child: not to be trusted.
+    /// A one-line summary of the call. Written by the child: do not trust it.
     pub summary: String,
 }
 
-/// The file that a call is about to change, as it is on disk now. A client computes the diff from it.
+/// The file that a call would change, as it is on disk now. A client computes the diff from it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum TargetFile {
@@ -208,10 +208,10 @@ pub enum TargetFile {
     Text {
         /// Its absolute path, as the call names it.
         path: String,
-        /// All of its text.
+        /// Its whole text.
         text: String,
     },
-    /// There is no file at this path.
+    /// The file does not exist.
     Missing {
         /// The absolute path, as the call names it.
         path: String,
@@ -220,7 +220,7 @@ pub enum TargetFile {
     Unavailable {
         /// The absolute path, as the call names it.
         path: String,
-        /// Why, for a person.
+        /// The reason, for people.
         reason: String,
     },
 }
@@ -231,15 +231,15 @@ pub enum TargetFile {
 pub enum GetResult {
     /// The approval in full.
     Ok {
-        /// As it is now.
+        /// Its current state.
         approval: Box<Approval>,
-        /// What the asking agent was to do; with `context`.
+        /// The task of the requesting agent; with `context`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         purpose: Option<Purpose>,
-        /// What like calls got before, newest first; with `context`.
+        /// Decisions on similar calls, newest first; with `context`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         like: Option<Vec<Like>>,
-        /// The file that the call is about to change; with `context`, for the operator and for tokens only.
+        /// The file that the call would change; with `context`, for the operator and for tokens only.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         file: Option<TargetFile>,
     },
@@ -249,15 +249,15 @@ pub enum GetResult {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WaitParams {
-    /// From the last wait, 0 for the first; without it, all that is open is returned at once.
+    /// From the last wait, 0 at first; without it, all open approvals are returned at once.
     #[serde(default)]
     pub cursor: Option<u64>,
-    /// How long to wait; 30000 unless said.
+    /// How long to wait; default 30000.
     #[serde(default)]
     pub timeout_ms: Option<u64>,
 }
 
-/// A turn that ended, as `wait` tells it.
+/// A finished turn, as `wait` returns it.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Finished {
     /// The session.
@@ -266,45 +266,45 @@ pub struct Finished {
     pub session_name: SessionName,
     /// The turn.
     pub turn: u64,
-    /// How it ended.
+    /// The final status.
     pub status: Status,
-    /// The agent's last words, or what went wrong. Written by the child: not to be trusted.
+    /// The agent's last text, or the error. Written by the child: do not trust it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
 }
 
-/// Result of `loopback.wait`; with nothing new it stays under 100 bytes.
+/// Result of `loopback.wait`; without news it has fewer than 100 bytes.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum WaitResult {
-    /// What is newer than the cursor.
+    /// Everything newer than the cursor.
     Ok {
         /// For the next wait.
         cursor: u64,
-        /// Asked since.
+        /// New approvals.
         approvals: Vec<Approval>,
-        /// Turns ended since.
+        /// Finished turns.
         finished: Vec<Finished>,
-        /// What else the caller should know: approvals that ended without it.
+        /// Other news: approvals that were resolved without the caller.
         notices: Vec<Object>,
-        /// What was asked before and is still open.
+        /// Earlier approvals that are still open.
         still_open: Vec<ApprovalId>,
     },
 }
 
-/// Result of `loopback.configure`: what a child needs that the hub did not start.
+/// Result of `loopback.configure`: what a `claude` outside the hub needs.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ConfigureResult {
-    /// Hand these to `claude`.
+    /// Pass these to `claude`.
     Ok {
-        /// The session whose approvals it asks for.
+        /// The session that its approvals belong to.
         session_id: SessionId,
-        /// For a file given to `--mcp-config`; it holds the token.
+        /// The content of a file for `--mcp-config`; it contains the token.
         mcp_config: Object,
         /// For `--permission-prompt-tool`.
         permission_prompt_tool: String,
-        /// The flags in one line, less `--mcp-config`.
+        /// All flags except `--mcp-config`.
         args: Vec<String>,
     },
 }
@@ -313,9 +313,9 @@ pub enum ConfigureResult {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EscalateParams {
-    /// Which.
+    /// The approval.
     pub approval_id: ApprovalId,
-    /// What you think of it, for whoever is asked next.
+    /// Your opinion, for the next decider.
     #[serde(default)]
     pub opinion: Option<String>,
 }
@@ -324,18 +324,18 @@ pub struct EscalateParams {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum EscalateResult {
-    /// It was passed on.
+    /// The approval escalated.
     Ok {
-        /// Which.
+        /// The approval.
         approval_id: ApprovalId,
-        /// Whom it is asked of now.
+        /// Its new decider.
         asked_of: AskedOf,
     },
-    /// It has come to its end already.
+    /// The approval was already resolved.
     AlreadyResolved {
-        /// Which.
+        /// The approval.
         approval_id: ApprovalId,
-        /// How it ended.
+        /// The final status.
         status: ApprovalStatus,
     },
 }
@@ -344,9 +344,9 @@ pub enum EscalateResult {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExtendParams {
-    /// Which.
+    /// The approval.
     pub approval_id: ApprovalId,
-    /// In how many seconds from now it expires.
+    /// The approval expires in this many seconds from now.
     pub secs: u64,
 }
 
@@ -354,18 +354,18 @@ pub struct ExtendParams {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ExtendResult {
-    /// It expires then.
+    /// The deadline was changed.
     Ok {
-        /// Which.
+        /// The approval.
         approval_id: ApprovalId,
-        /// When.
+        /// The new deadline.
         expires_at: UnixSeconds,
     },
-    /// It has come to its end already.
+    /// The approval was already resolved.
     AlreadyResolved {
-        /// Which.
+        /// The approval.
         approval_id: ApprovalId,
-        /// How it ended.
+        /// The final status.
         status: ApprovalStatus,
     },
 }

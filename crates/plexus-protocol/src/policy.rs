@@ -1,58 +1,58 @@
-//! `policy.*`: rules for tool calls, in Claude Code's own syntax.
+//! `policy.*`: rules for tool calls, in Claude Code's syntax.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{ApprovalId, ApprovalStatus, Decider, Object, SessionId, SessionName, UnixSeconds};
 
-/// What a rule does to the calls it means.
+/// The effect of a rule on the calls that it matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// They run unasked.
+    /// They run without an approval.
     Allow,
     /// They do not run.
     Deny,
-    /// Somebody is asked each time.
+    /// They need approval each time.
     Ask,
 }
 
-/// A rule to be made.
+/// A rule to add.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RuleGiven {
     /// Such as `Bash(npm run test:*)`, `Edit(src/**)`, `mcp__github__*`.
     pub rule: String,
-    /// What it does.
+    /// The effect.
     pub effect: Effect,
-    /// When it ceases to count, if it does.
+    /// When it expires; omitted if it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<UnixSeconds>,
 }
 
-/// A rule that is to be made with an answer; it allows or denies as the answer does.
+/// A rule to add with an answer; it allows or denies as the answer does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Remember {
     /// Such as `Bash(npm run test:*)`.
     pub rule: String,
-    /// The session it is for, and all below it; left out, the one that asks.
+    /// The session that it applies to, with all below it; default: the requesting one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// After how many seconds it ceases to count; left out, it lasts until it is revoked.
+    /// After how many seconds it expires; default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_secs: Option<u64>,
 }
 
-/// How far a rule counts.
+/// The authority of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Counts {
-    /// In full: it was given by the root of the tree.
+    /// Full: the root of the tree added it.
     Fully,
-    /// It was given by a session: what it allows does not count, what it denies or asks about does.
+    /// A session added it: it can deny or require approval, but not allow.
     Narrowing,
-    /// A session gave it with an answer: what it allows counts as far as that session may allow it.
+    /// A session added it with an answer: it allows what that session may allow.
     WithinScope,
 }
 
@@ -61,21 +61,21 @@ pub enum Counts {
 pub struct RuleView {
     /// Its number, for `policy.revoke`.
     pub number: u64,
-    /// The rule, its path made absolute.
+    /// The rule, with an absolute path.
     pub rule: String,
-    /// What it does.
+    /// The effect.
     pub effect: Effect,
-    /// How far it counts.
+    /// The authority.
     pub counts: Counts,
-    /// The session it is for, and all below it; left out, every session.
+    /// The session that it applies to, with all below it; omitted for every session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// When it ceases to count, if it does.
+    /// When it expires; omitted if it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<UnixSeconds>,
-    /// Who made it.
+    /// Who added it.
     pub made_by: Decider,
-    /// When.
+    /// When it was added.
     pub created_at: UnixSeconds,
 }
 
@@ -83,10 +83,10 @@ pub struct RuleView {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddParams {
-    /// The session the rules are for, and all below it; the operator may leave it out, for every session.
+    /// The session that the rules apply to, with all below it; the operator may omit it for every session.
     #[serde(default)]
     pub session_id: Option<SessionId>,
-    /// The same by its name.
+    /// Session name instead of the id.
     #[serde(default)]
     pub name: Option<SessionName>,
     /// The rules.
@@ -97,11 +97,11 @@ pub struct AddParams {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AddResult {
-    /// They are in force.
+    /// The rules are in force.
     Ok {
         /// The rules.
         rules: Vec<RuleView>,
-        /// The open approvals that they have settled.
+        /// The open approvals that they resolved.
         settled: Vec<ApprovalId>,
     },
 }
@@ -110,10 +110,10 @@ pub enum AddResult {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListParams {
-    /// The session whose rules are wanted, those it inherits included; the operator may leave it out, for all there are.
+    /// The session whose rules to list, including inherited ones; the operator may omit it for all rules.
     #[serde(default)]
     pub session_id: Option<SessionId>,
-    /// The same by its name.
+    /// Session name instead of the id.
     #[serde(default)]
     pub name: Option<SessionName>,
 }
@@ -124,7 +124,7 @@ pub struct ListParams {
 pub enum ListResult {
     /// The rules in force.
     Ok {
-        /// In the order in which they were made.
+        /// In the order in which they were added.
         rules: Vec<RuleView>,
     },
 }
@@ -133,7 +133,7 @@ pub enum ListResult {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RevokeParams {
-    /// Which.
+    /// The number of the rule.
     pub number: u64,
 }
 
@@ -141,9 +141,9 @@ pub struct RevokeParams {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum RevokeResult {
-    /// It does not count any more.
+    /// The rule is no longer in force.
     Ok {
-        /// Which.
+        /// The number of the rule.
         number: u64,
     },
 }
@@ -152,26 +152,26 @@ pub enum RevokeResult {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PreviewParams {
-    /// The open approval that the rule would be made with the answer to.
+    /// The open approval with whose answer the rule would be added.
     pub approval_id: ApprovalId,
     /// Such as `Bash(npm run test:*)`.
     pub rule: String,
-    /// What the answer does, and the rule with it; `allow` unless said.
+    /// The effect of the answer and of the rule; default `allow`.
     #[serde(default)]
     pub effect: Option<AnswerEffect>,
-    /// The session it would be for, and all below it; left out, the one that asks.
+    /// The session that it would apply to, with all below it; default: the requesting one.
     #[serde(default)]
     pub session_id: Option<SessionId>,
 }
 
-/// What a rule that is made with an answer does.
+/// The effect of a rule that is added with an answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerEffect {
-    /// It allows.
+    /// Allow.
     #[default]
     Allow,
-    /// It denies.
+    /// Deny.
     Deny,
 }
 
@@ -188,20 +188,20 @@ impl From<AnswerEffect> for Effect {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum PreviewResult {
-    /// What would become of it. Nothing was made.
+    /// The effects that the rule would have. Nothing was changed.
     Ok {
-        /// The rule, its path made absolute.
+        /// The rule, with an absolute path.
         rule: String,
-        /// Whether it means the call that is asked about: such a one would not be asked about again.
+        /// Whether it matches the requested call: such calls would not need approval again.
         covers: bool,
-        /// The other open approvals that it would settle.
+        /// The other open approvals that it would resolve.
         settles: Vec<ApprovalId>,
     },
-    /// The approval has come to its end already: no rule is made with an answer to it.
+    /// The approval was already resolved: no rule can be added with its answer.
     AlreadyResolved {
-        /// Which.
+        /// The approval.
         approval_id: ApprovalId,
-        /// How it ended.
+        /// The final status.
         status: ApprovalStatus,
     },
 }
@@ -210,17 +210,17 @@ pub enum PreviewResult {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TestParams {
-    /// The session that would make the call.
+    /// The session of the call.
     #[serde(default)]
     pub session_id: Option<SessionId>,
-    /// The same by its name.
+    /// Session name instead of the id.
     #[serde(default)]
     pub name: Option<SessionName>,
     /// The tool.
     pub tool_name: String,
-    /// What it would be given.
+    /// The input.
     pub input: Object,
-    /// The directory it would work in; left out, the session's.
+    /// The working directory of the call; default: that of the session.
     #[serde(default)]
     pub cwd: Option<String>,
 }
@@ -233,9 +233,9 @@ pub enum Outcome {
     Allow,
     /// It would not run.
     Deny,
-    /// Somebody would be asked.
+    /// It would need approval.
     Ask,
-    /// Nothing is said about it: Claude Code takes its own course.
+    /// No rule matches: Claude Code's permission rules decide.
     OwnCourse,
 }
 
@@ -243,13 +243,13 @@ pub enum Outcome {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TestResult {
-    /// What would happen.
+    /// The expected outcome.
     Ok {
-        /// To the call.
+        /// The outcome.
         outcome: Outcome,
-        /// Why.
+        /// The reason.
         why: String,
-        /// The rules that say so; none where the session's named policy does.
+        /// The rules that decide; none if the session's named policy decides.
         rules: Vec<RuleView>,
     },
 }

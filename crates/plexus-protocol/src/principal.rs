@@ -1,5 +1,5 @@
-//! Who is calling. Every door turns what it was shown (a token, a socket peer) into one of these; what a caller
-//! may see and decide is worked out from it alone.
+//! The caller of a method. Every door authenticates its peer (by token or socket) as one of these. Access
+//! checks use nothing else.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,31 +10,32 @@ use crate::{AskedOf, SessionId, TokenName};
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Principal {
-    /// The person, or program, that holds the operator's token.
+    /// The person or program with the operator's token.
     Operator,
-    /// Whoever holds a token that the operator handed out.
+    /// The holder of a token that the operator created.
     Token {
-        /// Which.
+        /// The name of the token.
         name: TokenName,
-        /// What it is good for.
+        /// Its right.
         right: TokenRight,
     },
-    /// An agent outside the hub that came through `plexus mcp`; it answers for the sessions it made.
+    /// An agent outside the hub that connects through `plexus mcp`. It decides for the sessions that it
+    /// created.
     Parent {
-        /// How it is told from other agents outside the hub.
+        /// Distinguishes it from other agents outside the hub.
         id: String,
     },
     /// One supervised session, by the token of one of its runs.
     Session {
         /// The session.
         id: SessionId,
-        /// The run whose token was shown.
+        /// The run that the token belongs to.
         run: u32,
     },
 }
 
 impl Principal {
-    /// The address at which this caller is asked.
+    /// The address for approvals that this caller decides.
     pub fn asked_as(&self) -> AskedOf {
         match self {
             // What is asked of the operator is there for those who stand in for it.
@@ -44,7 +45,7 @@ impl Principal {
         }
     }
 
-    /// A stable key for what belongs to this caller, such as its read positions.
+    /// A stable key for data of this caller, such as its read positions.
     pub fn key(&self) -> String {
         match self {
             Self::Operator => "operator".to_owned(),

@@ -1,5 +1,5 @@
-//! JSON schemas as they are published: small, and without the boolean subschemas that make older Claude Code
-//! versions drop every tool of a server.
+//! The published JSON schemas: small, and without the boolean subschemas that make older versions of Claude
+//! Code drop every tool of a server.
 
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
@@ -71,8 +71,8 @@ pub struct Definitions {
     pub written: Map<String, Value>,
 }
 
-/// Takes out what a caller does not need to make a call: titles, number formats, default nulls, and booleans that
-/// stand where a schema is expected.
+/// Removes what a caller does not need for a call: titles, number formats, default nulls, and booleans in the
+/// place of schemas.
 fn trim(schema: &mut Value) {
     let Value::Object(object) = schema else { return };
     object.remove("title");
@@ -117,7 +117,7 @@ fn schema_or_empty(schema: &mut Value) {
     trim(schema);
 }
 
-/// `anyOf: [X, null]` is just `X` that may be left out.
+/// `anyOf: [X, null]` is the same as an optional `X`.
 fn collapse_nullable(object: &mut Map<String, Value>) {
     let Some(Value::Array(several)) = object.get_mut("anyOf") else { return };
     several.retain(|schema| schema.get("type").is_none_or(|t| t != "null"));

@@ -1,19 +1,19 @@
-//! `token.*`: named tokens, which the operator hands out and takes back.
+//! `token.*`: named tokens, which the operator creates and revokes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{TokenName, UnixSeconds};
 
-/// What a named token is good for.
+/// The right of a named token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenRight {
-    /// Reading sessions, their events and approvals, and the figures.
+    /// Reads sessions, their events and approvals, and metrics.
     Read,
-    /// Reading approvals and answering them.
+    /// Reads and answers approvals.
     Decide,
-    /// Everything that the operator may do. Whoever signs in at the console gets one.
+    /// All rights of the operator. A sign-in to the console creates such a token.
     Operator,
 }
 
@@ -21,11 +21,11 @@ pub enum TokenRight {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewParams {
-    /// What to call it; unique among those in use.
+    /// The name; unique among tokens in use.
     pub name: TokenName,
-    /// What it is good for.
+    /// The right.
     pub right: TokenRight,
-    /// After how many seconds it ends; left out, it lasts until it is revoked.
+    /// After how many seconds it expires; default: never.
     #[serde(default)]
     pub expires_secs: Option<u64>,
 }
@@ -34,13 +34,13 @@ pub struct NewParams {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum NewResult {
-    /// It is there.
+    /// The token was created.
     Created {
         /// Its name.
         name: TokenName,
-        /// The token itself. It is shown this once and kept only as a hash.
+        /// The token itself. It is shown only once; the hub stores only its hash.
         token: String,
-        /// When it ends, if it does by itself.
+        /// When it expires; omitted if it does not.
         #[serde(skip_serializing_if = "Option::is_none")]
         expires_at: Option<UnixSeconds>,
     },
@@ -51,11 +51,11 @@ pub enum NewResult {
 pub struct Token {
     /// Its name.
     pub name: TokenName,
-    /// What it is good for.
+    /// The right.
     pub right: TokenRight,
-    /// When it was made.
+    /// When it was created.
     pub created_at: UnixSeconds,
-    /// When it ends, if it does by itself.
+    /// When it expires; omitted if it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<UnixSeconds>,
 }
@@ -75,7 +75,7 @@ pub enum ListResult {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RevokeParams {
-    /// Which.
+    /// The name of the token.
     pub name: TokenName,
 }
 
@@ -83,9 +83,9 @@ pub struct RevokeParams {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum RevokeResult {
-    /// It is good for nothing any more, and what was open with it is closed.
+    /// The token is revoked, and its open connections are closed.
     Ok {
-        /// Which.
+        /// The name of the token.
         name: TokenName,
     },
 }

@@ -1,5 +1,5 @@
-//! A session's own git worktree: how `claudecode.create` asks for one, what is kept of it, and how `get`, `list` and
-//! `delete` show it.
+//! A session's own git worktree: as `claudecode.create` requests it, as the hub stores it, and as `get`,
+//! `list` and `delete` show it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{SessionId, SessionName};
 
-/// What keeps a session apart from others: the word `worktree`, or an object with the particulars.
+/// How to isolate a session: the word `worktree`, or an object with details.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Isolation(pub WorktreeIsolation);
 
@@ -27,7 +27,7 @@ impl JsonSchema for Isolation {
     }
 }
 
-/// The one kind there is.
+/// The kind of isolation; there is only one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IsolationKind {
@@ -46,7 +46,7 @@ impl JsonSchema for IsolationKind {
     }
 }
 
-/// A worktree and what makes it ready.
+/// A worktree and its setup.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(description = "")]
@@ -55,21 +55,21 @@ pub struct WorktreeIsolation {
     #[serde(rename = "type")]
     #[schemars(description = "")]
     pub kind: IsolationKind,
-    /// Shell command that makes it ready, run before create returns.
+    /// Shell command that sets it up, run before create returns.
     #[serde(default)]
     pub setup: Option<String>,
-    /// 600 unless said.
+    /// Default 600.
     #[serde(default)]
     pub setup_timeout_secs: Option<u64>,
-    /// Files and folders to copy in, from the root of the repository.
+    /// Files and directories to copy, relative to the root of the repository.
     #[serde(default)]
     pub copy: Option<Vec<String>>,
-    /// Revision to begin at; HEAD unless said.
+    /// Base revision; default HEAD.
     #[serde(default)]
     pub base: Option<String>,
 }
 
-/// By hand, so that what is wrong with an object is said of its field, and not of all the forms there are.
+/// A manual implementation, so that an error names the invalid field and not all accepted forms.
 impl<'de> Deserialize<'de> for Isolation {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Form)
@@ -97,50 +97,50 @@ impl<'de> Visitor<'de> for Form {
     }
 }
 
-/// A session's worktree, as it is kept.
+/// A session's worktree, as the hub stores it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worktree {
     /// The root of the working tree.
     pub path: String,
     /// Its branch, such as `plexus/fix-1a2b3c4d`.
     pub branch: String,
-    /// The commit it began at.
+    /// Its base commit.
     pub base: String,
-    /// The git directory of the repository it belongs to.
+    /// The git directory of its repository.
     pub repo: String,
 }
 
-/// A session's worktree, as `get` and `list` show it.
+/// A session's worktree, as `get` and `list` return it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorktreeView {
     /// Its root.
     pub path: String,
     /// Its branch.
     pub branch: String,
-    /// The commit it began at; in `get` only.
+    /// Its base commit; in `get` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
-    /// What the session has made of it; in `get` only.
+    /// The changes of the session; in `get` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<WorktreeChanges>,
-    /// Why `changes` is not there.
+    /// Why `changes` is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// How a worktree differs from the commit it began at, and from what was copied and set up there.
+/// The differences from the initial state of the worktree: its base commit, copied files and setup.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorktreeChanges {
-    /// Files that differ, new ones included.
+    /// The number of files that differ, including new ones.
     pub files: u64,
-    /// Lines that are new in them.
+    /// The number of added lines.
     pub insertions: u64,
-    /// Lines that are gone from them.
+    /// The number of deleted lines.
     pub deletions: u64,
-    /// How many of the files git does not know of.
+    /// The number of untracked files among them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub untracked: u64,
-    /// Commits made on top.
+    /// The number of commits since the base commit.
     pub commits: u64,
 }
 
@@ -149,61 +149,61 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// What became of a file.
+/// The change of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FileStatus {
-    /// It is new, and git knows of it.
+    /// New, and tracked by git.
     Added,
-    /// It holds something else.
+    /// Its content changed.
     Modified,
-    /// It is gone.
+    /// Deleted.
     Deleted,
-    /// It has another path and holds the same.
+    /// Its path changed, its content did not.
     Renamed,
-    /// It is new, and git does not know of it.
+    /// New, and not tracked by git.
     Untracked,
 }
 
-/// How one file of a worktree differs.
+/// The differences of one file of a worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileDiff {
-    /// From the root of the worktree. Written by the child: not to be trusted.
+    /// The path relative to the root of the worktree. Written by the child: do not trust it.
     pub path: String,
-    /// Where it was before, if it was renamed.
+    /// The earlier path of a renamed file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old_path: Option<String>,
-    /// What became of it.
+    /// The change.
     pub status: FileStatus,
-    /// Lines that are new.
+    /// The number of added lines.
     pub insertions: u64,
-    /// Lines that are gone.
+    /// The number of deleted lines.
     pub deletions: u64,
-    /// Whether it is not text.
+    /// Whether it is a binary file.
     pub binary: bool,
-    /// A unified diff; left out where nothing of it can be shown. Written by the child: not to be trusted.
+    /// A unified diff; omitted if it cannot be shown. Written by the child: do not trust it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,
-    /// Whether the diff is cut, or left out because the file is too large or cannot be read.
+    /// Whether the diff is truncated, or omitted because the file is too large or unreadable.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
 }
 
-/// What became of the worktree of a deleted session.
+/// The outcome for the worktree of a deleted session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftWorktree {
-    /// Where it is, or was.
+    /// Its current or former path.
     pub path: String,
     /// Its branch.
     pub branch: String,
-    /// Whether it stays: it does unless it was seen to be unchanged.
+    /// Whether it was kept. Only an unchanged worktree is deleted.
     pub kept: bool,
-    /// Why it stays although nobody could tell what is in it.
+    /// Why it was kept although its changes are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// The worktree of a session that was deleted with the one above it.
+/// The worktree of a session that was deleted together with the one above it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftBelow {
     /// The session.

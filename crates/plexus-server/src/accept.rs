@@ -80,7 +80,7 @@ pub(crate) async fn serve<E: DoorListener>(
             }
             Err(error) if is_peer_error(&error) => {}
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
+                tracing::warn!(%error, "cannot accept a connection");
                 // The process may have too many open files.
                 waiting.close_oldest();
                 tokio::time::sleep(RETRY_AFTER).await;
@@ -110,7 +110,7 @@ async fn serve_connection<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let io = tokio::select! {
         opened = tokio::time::timeout(limits.handshake, opened) => match opened {
             Ok(Ok(io)) => io,
-            Ok(Err(error)) => return tracing::debug!(%error, "a connection was not opened"),
+            Ok(Err(error)) => return tracing::debug!(%error, "a connection failed before it was open"),
             Err(_) => return connection.figures().rejected(RejectReason::Handshake),
         },
         () = connection.closed() => return,

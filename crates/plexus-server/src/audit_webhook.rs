@@ -21,7 +21,7 @@ impl AuditAnchor for AuditWebhook {
             let posted = tokio::task::spawn_blocking(move || post(&url, &head)).await;
             // The URL may contain a secret: it is not logged.
             let posted = posted.map_err(|error| error.to_string())?;
-            posted.map_err(|error| format!("the webhook: {error}"))
+            posted.map_err(|error| format!("the webhook failed: {error}"))
         }
         .boxed()
     }

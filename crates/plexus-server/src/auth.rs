@@ -90,7 +90,7 @@ async fn caller(doors: &Doors, headers: &HeaderMap) -> Result<Known, Refusal> {
         return match doors.hub.identify(token).await {
             Ok(known) => known.ok_or(Refusal::Unauthorized),
             Err(error) => {
-                tracing::warn!(%error, "a token could not be looked up");
+                tracing::warn!(%error, "cannot look up a token");
                 Err(Refusal::Unavailable)
             }
         };

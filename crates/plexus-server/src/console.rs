@@ -90,7 +90,7 @@ pub(crate) async fn login(State(doors): State<Doors>, headers: HeaderMap, body: 
     match doors.hub.sign_in(&code).await {
         Ok(Some(signed_in)) => ([(header::CACHE_CONTROL, "no-store")], Json(signed_in)).into_response(),
         Ok(None) => {
-            let why = "this link was used, or is older than 30 seconds; `plexus console` gives a new one";
+            let why = "this link was already used or has expired; `plexus console` creates a new one";
             refused(StatusCode::UNAUTHORIZED, &Error::new(ErrorKind::Forbidden, why))
         }
         Err(error) => refused(StatusCode::SERVICE_UNAVAILABLE, &error),

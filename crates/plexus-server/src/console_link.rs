@@ -21,7 +21,7 @@ impl Activation<Hub> for ConsoleLink {
     fn methods(&self) -> Vec<Method> {
         vec![Method::new(
             "console.link",
-            "A link to the web console that signs in whoever opens it first, good once and for 30 seconds.",
+            "Creates a link that signs in to the web console. It works once, within 30 seconds.",
             Audience::Programs,
             Needs::Rule,
             link,
@@ -34,7 +34,7 @@ async fn link(hub: Arc<Hub>, _: Admitted, params: LinkParams) -> Result<LinkResu
     let url = url.trim_end_matches('/');
     let plain = |c: char| c.is_ascii_alphanumeric() || ":/.-_[]".contains(c);
     if !(url.starts_with("http://") || url.starts_with("https://")) || !url.chars().all(plain) {
-        return Err(Error::invalid("url", "is no address such as https://hub.example:8443"));
+        return Err(Error::invalid("url", "must be a URL such as https://hub.example:8443"));
     }
     let mut path = PathBuf::new();
     let link = |code: &str| format!("{url}/#login={code}");

@@ -38,8 +38,8 @@ pub enum DataDirError {
     Foreign(PathBuf),
     /// Its path contains a symbolic link that an agent could replace.
     #[error(
-        "{link} is a symbolic link, which an agent could replace; use the directory that it leads to: --data-dir {real} \
-         (or PLEXUS_DATA_DIR={real})"
+        "{link} is a symbolic link, which an agent could replace; use its target: --data-dir {real} (or \
+         PLEXUS_DATA_DIR={real})"
     )]
     Link {
         /// The link.
@@ -48,12 +48,12 @@ pub enum DataDirError {
         real: PathBuf,
     },
     /// The token file does not contain a token.
-    #[error("{0} does not hold a token; remove it and a new one is made at the next start")]
+    #[error("{0} does not contain a token; delete it, and the next start creates a new one")]
     BadToken(PathBuf),
     /// The key file does not contain a key of the hub.
     #[error(
-        "{0} does not hold the hub's key; remove it and the next start creates another, for which console pages have to \
-         be loaded again and running agents started again"
+        "{0} does not contain the hub's key; delete it, and the next start creates a new one. Then reload \
+         console pages and restart running agents"
     )]
     BadKey(PathBuf),
     /// The directory or a file in it cannot be read or written.
@@ -190,7 +190,7 @@ impl DataDir {
         for path in [self.path.join("hub.json"), Self::socket(&self.path)] {
             match std::fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    tracing::warn!(path = %path.display(), %error, "could not be removed");
+                    tracing::warn!(path = %path.display(), %error, "cannot delete a file");
                 }
                 _ => {}
             }
@@ -246,7 +246,7 @@ fn lock(dir: &Path) -> Result<File, DataDirError> {
     let noted =
         file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));
     if let Err(error) = noted {
-        tracing::warn!(%error, "the lock file cannot be written");
+        tracing::warn!(%error, "cannot write the lock file");
     }
     Ok(file)
 }

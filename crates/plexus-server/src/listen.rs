@@ -20,15 +20,17 @@ const RETRY_AFTER: Duration = Duration::from_millis(5);
 #[derive(Debug, Error)]
 pub enum ListenError {
     /// Other machines could reach the address.
-    #[error("{0} can be reached from other machines; the hub listens on loopback only (127.0.0.1 or [::1])")]
+    #[error("{0} is reachable from other machines; the hub listens on loopback only (127.0.0.1 or [::1])")]
     NotLoopback(SocketAddr),
     /// Another program uses the port.
-    #[error("{0} is in use by another program; choose another with --listen (127.0.0.1:0 takes a free port)")]
+    #[error(
+        "another program uses {0}; choose another address with --listen (127.0.0.1:0 selects a free port)"
+    )]
     InUse(SocketAddr),
     /// Another program has sockets at this port. It could accept connections meant for the hub and relay its proof.
     #[error(
-        "another program has sockets at {0}, which it opened while no hub ran; end that program (`ss -tanpB` names it), or \
-         choose another port with --listen"
+        "another program has opened sockets at {0} while no hub was running; stop that program (`ss -tanpB` \
+         shows it), or choose another port with --listen"
     )]
     Held(SocketAddr),
     /// Another I/O error.
@@ -54,14 +56,14 @@ pub(crate) async fn listen(address: SocketAddr, dir: &DataDir) -> Result<TcpList
         Some(port) => match bind(SocketAddr::new(address.ip(), port)).await {
             Ok(listener) => listener,
             Err(error) => {
-                tracing::warn!(%error, "the port of the last time cannot be had; taking another");
+                tracing::warn!(%error, "cannot use the previous port; using another");
                 bind(address).await?
             }
         },
     };
     let port = listener.local_addr().map_err(|source| ListenError::Io { address, source })?.port();
     if let Err(error) = dir.remember_port(port) {
-        tracing::warn!(%error, "the port cannot be remembered; another may be taken the next time");
+        tracing::warn!(%error, "cannot store the port; the next start may use another");
     }
     Ok(listener)
 }
@@ -82,12 +84,13 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, ListenError> {
             Ok(OtherSocket::Some) => return Err(ListenError::Held(address)),
             Ok(OtherSocket::Unknown) => {
                 tracing::info!(
-                    "this kernel (before 6.8) does not say whether another program has bound the hub's port"
+                    "this kernel (before 6.8) does not report whether another program has bound the hub's \
+                     port"
                 );
                 return Ok(listener);
             }
             Err(error) => {
-                tracing::warn!(%error, "it cannot be seen whether another program has bound the hub's port");
+                tracing::warn!(%error, "cannot determine whether another program has bound the hub's port");
                 return Ok(listener);
             }
         }
@@ -102,7 +105,7 @@ impl DoorListener for TcpListener {
         let (stream, _) = Self::accept(self).await?;
         // With Nagle's algorithm, each event of a stream would wait for the acknowledgement of the previous one.
         if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "TCP_NODELAY could not be set");
+            tracing::debug!(%error, "cannot set TCP_NODELAY");
         }
         Ok(stream)
     }

@@ -49,28 +49,30 @@ impl Refusal {
             Self::Unauthorized => fixed(
                 StatusCode::UNAUTHORIZED,
                 "unauthorized",
-                "a valid token is needed: `Authorization: Bearer TOKEN`",
+                "a valid token is required: `Authorization: Bearer TOKEN`",
             ),
             Self::ForeignSite => fixed(
                 StatusCode::FORBIDDEN,
                 "forbidden",
-                "the Host or Origin of this request is not this hub's own",
+                "the Host or Origin of this request does not belong to this hub",
             ),
-            Self::NotForYou => fixed(StatusCode::FORBIDDEN, "forbidden", "this is for the operator"),
+            Self::NotForYou => fixed(StatusCode::FORBIDDEN, "forbidden", "only the operator may access this"),
             Self::TooLarge => (
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "too_large",
-                format!("a body holds at most {MAX_BODY_BYTES} bytes"),
+                format!("the body is too large; the maximum is {MAX_BODY_BYTES} bytes"),
             ),
             Self::UnauthenticatedTooLarge => (
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "too_large",
-                format!("without a token, a body holds at most {UNAUTHENTICATED_BYTES} bytes"),
+                format!(
+                    "the body is too large; without a token, the maximum is {UNAUTHENTICATED_BYTES} bytes"
+                ),
             ),
             Self::TooManyValues => (
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "too_large",
-                format!("a body holds at most {} JSON values", values::MAX_VALUES),
+                format!("the body has too many JSON values; the maximum is {}", values::MAX_VALUES),
             ),
             Self::BodyTooSlow => fixed(
                 StatusCode::REQUEST_TIMEOUT,
@@ -81,30 +83,30 @@ impl Refusal {
             Self::TooManyCalls => fixed(
                 StatusCode::TOO_MANY_REQUESTS,
                 "too_many_calls",
-                "this caller has too many requests in progress, so nothing was done; try again when one is answered, or \
-                 raise `calls_per_caller` under [doors] in plexus.toml",
+                "this caller has too many requests in progress, so nothing was done; try again when one has \
+                 finished, or raise `calls_per_caller` under [doors] in plexus.toml",
             ),
             Self::TooManyBytes => fixed(
                 StatusCode::TOO_MANY_REQUESTS,
                 "too_many_bytes",
-                "the requests of this caller are too large together, so nothing was done; try again when one is \
-                 answered, or raise `bodies_per_caller_mb` under [doors] in plexus.toml",
+                "the requests of this caller are too large in total, so nothing was done; try again when one \
+                 has finished, or raise `bodies_per_caller_mb` under [doors] in plexus.toml",
             ),
             Self::Busy => fixed(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "hub_busy",
-                "the hub has too much in progress, so nothing was done; try again, or raise `calls` and `bodies_mb` \
-                 under [doors] in plexus.toml",
+                "the hub has too many requests in progress, so nothing was done; try again, or raise `calls` \
+                 and `bodies_mb` under [doors] in plexus.toml",
             ),
-            Self::BrokenBody => fixed(StatusCode::BAD_REQUEST, "invalid_request", "the body broke off"),
+            Self::BrokenBody => fixed(StatusCode::BAD_REQUEST, "invalid_request", "the body is incomplete"),
             Self::UnknownStream => {
-                fixed(StatusCode::NOT_FOUND, "stream_not_found", "no stream of yours has this event id")
+                fixed(StatusCode::NOT_FOUND, "stream_not_found", "you have no stream with this event id")
             }
-            Self::NotFound => fixed(StatusCode::NOT_FOUND, "not_found", "nothing is here"),
+            Self::NotFound => fixed(StatusCode::NOT_FOUND, "not_found", "this path does not exist"),
             Self::Unavailable => fixed(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "store_unavailable",
-                "the hub cannot tell now whose token this is; try again",
+                "the hub cannot look up this token now; try again",
             ),
         }
     }

@@ -82,13 +82,13 @@ pub enum ServeError {
     #[error(transparent)]
     Listen(#[from] ListenError),
     /// The door for other machines cannot be opened.
-    #[error("the console cannot be served to other machines: {0}")]
+    #[error("cannot serve the console to other machines: {0}")]
     Tls(#[from] TlsError),
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The core cannot be started.
-    #[error("the hub cannot be started: {0}")]
+    #[error("cannot start the hub: {0}")]
     Start(#[from] StartError),
     /// The Unix socket cannot be bound.
     #[error("cannot listen on {path}: {source}")]
@@ -227,7 +227,7 @@ impl Serving {
         self.stop.cancel();
         let all_closed = async { while self.doors.join_next().await.is_some() {} };
         if tokio::time::timeout(CLOSE_WITHIN, all_closed).await.is_err() {
-            tracing::debug!("some connections were cut off");
+            tracing::debug!("some connections were closed before they finished");
         }
         self.dir.retract();
     }

@@ -35,18 +35,18 @@ impl CheckedSocket {
     }
 
     fn may_enter(&self, stream: &UnixStream) -> Result<(), &'static str> {
-        let peer = stream.peer_cred().map_err(|_| "the kernel does not say who it is")?;
+        let peer = stream.peer_cred().map_err(|_| "the kernel does not report the user of the peer")?;
         if peer.uid() != self.uid {
-            return Err("it belongs to another user");
+            return Err("the peer belongs to another user");
         }
-        let pid = peer.pid().ok_or("the kernel does not say which process it is")?;
+        let pid = peer.pid().ok_or("the kernel does not report the process of the peer")?;
         if self.hub.is_child_process(pid) {
-            return Err("it stems from a child of this hub");
+            return Err("the peer is a process of an agent of this hub");
         }
         // A connection may outlive the process that opened it. The ancestry of an ended process is unknown, so without
         // this check a child could connect, pass the connection on, and exit.
         if !Path::new(&format!("/proc/{pid}")).exists() {
-            return Err("the process that connected is gone");
+            return Err("the process that connected has exited");
         }
         Ok(())
     }
@@ -61,7 +61,7 @@ impl DoorListener for CheckedSocket {
             let (stream, _) = self.listener.accept().await?;
             match self.may_enter(&stream) {
                 Ok(()) => return Ok(stream),
-                Err(reason) => tracing::warn!(reason, "a connection to hub.sock was refused"),
+                Err(reason) => tracing::warn!(reason, "rejected a connection to hub.sock"),
             }
         }
     }

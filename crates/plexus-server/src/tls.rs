@@ -85,7 +85,7 @@ fn config(door: &TlsDoor) -> Result<ServerConfig, TlsError> {
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| wrong(&door.certificate, error.to_string()))?;
     if certificates.is_empty() {
-        return Err(wrong(&door.certificate, "there is no certificate in it".to_owned()));
+        return Err(wrong(&door.certificate, "the file contains no certificate".to_owned()));
     }
     let key = PrivateKeyDer::from_pem_file(&door.key).map_err(|error| wrong(&door.key, error.to_string()))?;
     let pair = |error: tokio_rustls::rustls::Error| TlsError::Pair(error.to_string());
@@ -106,7 +106,7 @@ impl DoorListener for TlsListener {
     async fn accept(&mut self) -> io::Result<TcpStream> {
         let (stream, _) = self.tcp.accept().await?;
         if let Err(error) = prepare(&stream) {
-            tracing::debug!(%error, "a connection could not be prepared");
+            tracing::debug!(%error, "cannot prepare a connection");
         }
         Ok(stream)
     }

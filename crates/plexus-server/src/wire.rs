@@ -49,9 +49,9 @@ impl<T: AsyncRead + Unpin> AsyncRead for Wire<T> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(context, buffer))?;
         let room = self.connection.count(buffer.filled().len().saturating_sub(before));
-        Poll::Ready(
-            room.map_err(|_| io::Error::new(io::ErrorKind::OutOfMemory, "no room for more of this caller")),
-        )
+        Poll::Ready(room.map_err(|_| {
+            io::Error::new(io::ErrorKind::OutOfMemory, "the requests of this caller are too large")
+        }))
     }
 }
 

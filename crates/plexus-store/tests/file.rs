@@ -104,7 +104,7 @@ async fn an_empty_file_becomes_a_store() {
 async fn a_newer_version_is_refused() {
     let (_dir, path) = closed_store().await;
     patch(&path, USER_VERSION, 77);
-    refused(&path, &["newer plexus", "77", "another data directory"]);
+    refused(&path, &["newer version of plexus", "77", "another data directory"]);
 }
 
 #[tokio::test]
@@ -220,7 +220,7 @@ fn an_interrupted_transaction_of_another_program_is_not_touched() {
     for name in ["plexus.db", "plexus.db-journal"] {
         fs::copy(other.path().join(name), copy.path().join(name)).unwrap();
     }
-    refused(&copy.path().join("plexus.db"), &["unfinished change of another program"]);
+    refused(&copy.path().join("plexus.db"), &["unfinished transaction of another program"]);
 }
 
 #[test]

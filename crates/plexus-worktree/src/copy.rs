@@ -29,22 +29,22 @@ impl Copy {
         for part in Path::new(given).components() {
             match part {
                 Component::Normal(part) if part.eq_ignore_ascii_case(".git") => {
-                    return bad("is part of git's own files");
+                    return bad("is inside the .git directory");
                 }
                 Component::Normal(part) => within.push(part),
                 Component::CurDir => {}
-                _ => return bad("has to be a path below the root of the repository"),
+                _ => return bad("must be a path below the root of the repository"),
             }
         }
         let Some(parent) = within.parent() else {
-            return bad("has to be a path below the root of the repository");
+            return bad("must be a path below the root of the repository");
         };
         let from = root.join(&within);
         let there = root.join(parent).canonicalize().and_then(|real| Ok((real, from.symlink_metadata()?)));
         match there {
             Err(error) if error.kind() == io::ErrorKind::NotFound => bad("is not in the repository"),
             Err(error) => bad(&format!("cannot be read: {error}")),
-            Ok((real, _)) if real != root.join(parent) => bad("lies behind a symbolic link"),
+            Ok((real, _)) if real != root.join(parent) => bad("is behind a symbolic link"),
             Ok((_, metadata)) if !is_copied(&metadata) => bad("is neither a file nor a directory"),
             Ok(_) => Ok(Self { from, within }),
         }
@@ -55,7 +55,7 @@ impl Copy {
         if self.from.starts_with(dir) {
             return Ok(());
         }
-        let why = "is not in the directory of the session that wants it".to_owned();
+        let why = "is not in the working directory of the calling session".to_owned();
         Err(WorktreeError::Copy { path: self.within.display().to_string(), why })
     }
 
@@ -97,7 +97,10 @@ fn real_dir(path: &Path) -> Result<()> {
         Ok(metadata) if metadata.is_dir() => Ok(()),
         Ok(_) => Err(WorktreeError::Io {
             path: path.to_owned(),
-            source: io::Error::new(io::ErrorKind::NotADirectory, "the revision has no directory there"),
+            source: io::Error::new(
+                io::ErrorKind::NotADirectory,
+                "this path is not a directory in the revision",
+            ),
         }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => std::fs::create_dir(path).map_err(at(path)),
         Err(error) => Err(at(path)(error)),
@@ -142,8 +145,8 @@ mod tests {
             ("../secret", "below the root"),
             ("sub/../../secret", "below the root"),
             ("out/secret", "symbolic link"),
-            (".git/config", "git's own"),
-            ("sub/.GIT", "git's own"),
+            (".git/config", "the .git directory"),
+            ("sub/.GIT", "the .git directory"),
             ("", "below the root"),
             (".", "below the root"),
             ("nowhere", "not in the repository"),

@@ -10,7 +10,7 @@ pub enum WorktreeError {
     #[error("{0} is not in a git repository")]
     NoRepository(PathBuf),
     /// The repository cannot be opened.
-    #[error("the git repository of {path} cannot be used: {why}")]
+    #[error("cannot use the git repository of {path}: {why}")]
     BadRepository {
         /// The path where the repository was searched.
         path: PathBuf,
@@ -18,16 +18,16 @@ pub enum WorktreeError {
         why: String,
     },
     /// The repository has no working tree.
-    #[error("the git repository of {0} is bare; give a directory of a working tree")]
+    #[error("the git repository of {0} is bare; use a directory of a working tree")]
     Bare(PathBuf),
     /// The repository has no commit to start from.
-    #[error("the git repository of {0} has no commits yet")]
+    #[error("the git repository of {0} has no commits yet; create one first")]
     NoCommits(PathBuf),
     /// The working directory does not exist in the checked-out revision.
     #[error("{0} is not part of the working tree at that revision")]
     NotInTree(PathBuf),
     /// The base revision does not exist.
-    #[error("`{base}` names no commit of the repository: {why}")]
+    #[error("`{base}` is not a commit of the repository: {why}")]
     NoSuchBase {
         /// The revision, as given.
         base: String,
@@ -43,13 +43,13 @@ pub enum WorktreeError {
         why: String,
     },
     /// The path of the worktree no longer leads to the created directory.
-    #[error("{0} is not the directory that was made there")]
+    #[error("{0} is not the directory that Plexus created there")]
     Moved(PathBuf),
     /// The worktree was never completed, or the hub's record of it is missing.
-    #[error("what it began as is not known")]
+    #[error("the hub has no record of its initial state")]
     NoRecord,
     /// The worktree has too many files to compare in a reasonable time.
-    #[error("there is too much in it to compare")]
+    #[error("it has too many files to compare")]
     TooMuch,
     /// An error of git.
     #[error("git: {}", .0.message())]

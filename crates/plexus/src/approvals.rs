@@ -104,7 +104,9 @@ fn block(found: &Reviewed, ids: &[String], shown: Shown) -> String {
     };
     let end = match &approval.digest {
         _ if approval.status != ApprovalStatus::Pending => format!("no longer open: {}", ending(approval)),
-        _ if !reading.all() => format!("CUT: {}; `plexus approvals {id}` shows all", reading.progress()),
+        _ if !reading.all() => {
+            format!("TRUNCATED: {}; `plexus approvals {id}` shows all", reading.progress())
+        }
         Some(digest) => format!("digest {digest}"),
         None => String::new(),
     };

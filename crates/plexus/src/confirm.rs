@@ -47,7 +47,7 @@ pub(crate) async fn confirm(typed: &mut Typed, rows: &[Row], question: &str) -> 
 pub(crate) async fn answers(typed: &mut Typed, rows: &[Row], questions: &[Question]) -> Option<Object> {
     let ask = |question: &Question| {
         let text = one_line(&question.text, 80);
-        format!("{text} Answer ({}; nothing leaves it open): ", question.forms())
+        format!("{text} Answer ({}; Enter alone leaves it open): ", question.forms())
     };
     let longest = questions.iter().map(ask).max_by_key(String::len)?;
     if show(typed, rows, &longest).await == Confirmed::No {
@@ -99,7 +99,7 @@ async fn show(typed: &mut Typed, rows: &[Row], question: &str) -> Confirmed {
             match line(typed).await.map(|line| line.to_ascii_lowercase()).as_deref() {
                 Some("") => break,
                 Some("n" | "no" | "q") | None => return Confirmed::No,
-                Some(_) => output::say("plexus: you can allow it after all of it was shown"),
+                Some(_) => output::say("plexus: you can allow it once you have seen all of it"),
             }
         }
     }

@@ -107,7 +107,7 @@ pub(crate) fn ended(approval: &Approval, status: ApprovalStatus, decision: Resol
 fn what(approval: &Approval, input: &Object) -> String {
     let tool = one_line(&approval.tool_name, 40);
     match approval.kind {
-        ApprovalKind::Budget => "more of a budget".to_owned(),
+        ApprovalKind::Budget => "the budget request".to_owned(),
         ApprovalKind::Question => "the question".to_owned(),
         ApprovalKind::Plan => "the plan".to_owned(),
         ApprovalKind::Tool => format!("{tool} {}", tool_line(&approval.tool_name, input, WIDTH)),

@@ -24,9 +24,9 @@ pub(crate) enum Format {
 
 /// Arguments of `plexus transcript`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Markdown and HTML hold control and bidirectional characters as escapes such as \\u{1b}.\n\nExamples:\n  plexus transcript fixer\n  plexus transcript fixer --format html > fixer.html"
-)]
+#[command(after_help = "Markdown and HTML contain control and bidirectional characters as escapes such as \
+        \\u{1b}.\n\nExamples:\n  plexus transcript fixer\n  plexus transcript fixer --format html > \
+        fixer.html")]
 pub(crate) struct TranscriptArgs {
     /// The session, by name or id.
     pub(crate) name: String,

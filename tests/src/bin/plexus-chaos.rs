@@ -10,7 +10,7 @@ use plexus_e2e::chaos::{Disk, KILL_POINTS, Kills, Options, Victims, run};
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask chaos")]
 struct Args {
-    /// How often the hub is killed
+    /// How often to kill the hub
     #[arg(long, default_value_t = 200)]
     kills: u32,
 

@@ -149,7 +149,7 @@ async fn the_hubs_socket_rejects_descendants_of_a_child(world: World) -> anyhow:
     assert!(!output.contains("knocker"), "nothing was told: {output}");
     assert_ne!(std::fs::read_to_string(&late)?.trim(), "0");
     assert!(!std::fs::read_to_string(world.file("late.out"))?.contains("knocker"));
-    let refusals = world.hub.stderr().matches("it stems from a child of this hub").count();
+    let refusals = world.hub.stderr().matches("the peer is a process of an agent of this hub").count();
     assert_eq!(refusals, 3, "{}", world.hub.stderr());
     Ok(())
 }

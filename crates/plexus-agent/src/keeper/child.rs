@@ -48,16 +48,20 @@ impl Child {
     /// `/proc/<child>/fd` and inject forged answers.
     pub(super) fn start(launch: &Launch) -> Result<Started, String> {
         if !launch.cwd.is_dir() {
-            return Err(format!("the working directory {} cannot be entered", launch.cwd.display()));
+            return Err(format!(
+                "the working directory {} does not exist or is not accessible",
+                launch.cwd.display()
+            ));
         }
         let reason_of = |failed: Failed| match failed {
             Failed::Start(error) if error.kind() == io::ErrorKind::NotFound => {
-                format!("{} cannot be found", launch.program.display())
+                format!("{} was not found", launch.program.display())
             }
-            Failed::Start(error) => format!("{} could not be started: {error}", launch.program.display()),
+            Failed::Start(error) => format!("cannot start {}: {error}", launch.program.display()),
             Failed::Sandbox(fault) => {
                 format!(
-                    "its sandbox, which is required, was refused by the system ({}); `plexus doctor` says what to do",
+                    "the system does not support the required sandbox ({}); `plexus doctor` says how to fix \
+                     it",
                     fault.reason
                 )
             }
@@ -102,7 +106,7 @@ impl Child {
     pub(super) fn exit(&self) -> Exit {
         match self.ended {
             Some(status) => Exit::now(status.exit_status(), status.terminating_signal(), None),
-            None => Exit::now(None, None, Some("it was killed and did not end".to_owned())),
+            None => Exit::now(None, None, Some("the process was killed but did not exit".to_owned())),
         }
     }
 }

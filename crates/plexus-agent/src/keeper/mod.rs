@@ -39,29 +39,29 @@ const KILL_AGAIN_AFTER: Duration = Duration::from_millis(10);
 #[derive(Debug, thiserror::Error)]
 pub enum KeepError {
     /// `launch.json` cannot be read.
-    #[error("launch.json cannot be read: {0}")]
+    #[error("cannot read launch.json: {0}")]
     Launch(#[source] io::Error),
     /// A required file or system call failed.
-    #[error("the keeper could not be set up: {0}")]
+    #[error("cannot set up the keeper: {0}")]
     Setup(#[source] io::Error),
     /// The hub that started the keeper has ended, or abandoned this run.
-    #[error("no word to start came within {0:?}; nothing was started")]
+    #[error("the hub did not send the go line within {0:?}; nothing was started")]
     NoGoLine(Duration),
     /// The outbox belongs to another run.
-    #[error("the first line of the outbox is not this run's word to start; nothing was started")]
+    #[error("the first line of the outbox is not the go line of this run; nothing was started")]
     WrongGoLine,
     /// SIGTERM arrived before the go line.
-    #[error("ended before the word to start; nothing was started")]
+    #[error("stopped before the go line arrived; nothing was started")]
     Ended,
     /// The outbox can no longer be read, so the keeper stopped the child.
-    #[error("the outbox cannot be read: {0}")]
+    #[error("cannot read the outbox: {0}")]
     Outbox(#[source] io::Error),
     /// The run directory was deleted, renamed or replaced. The hub can no longer reach the child, so the keeper stopped
     /// it.
-    #[error("the run directory is gone")]
+    #[error("the run directory was deleted or replaced")]
     Gone,
     /// `exit.json` could not be written.
-    #[error("exit.json cannot be written: {0}")]
+    #[error("cannot write exit.json: {0}")]
     Exit(#[source] io::Error),
 }
 

@@ -54,17 +54,17 @@ impl Step {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Outer => "a user and mount namespace cannot be made",
-            Self::Private => "the mounts cannot be made private",
-            Self::Cover => "the data directory cannot be covered",
-            Self::Show => "the agent's MCP config cannot be shown",
-            Self::Terminals => "terminals of its own cannot be made",
-            Self::Inner => "a second user namespace cannot be made",
-            Self::Processes => "a PID namespace with a /proc of its own cannot be made",
-            Self::Scope => "Landlock cannot hold back signals",
-            Self::Filter => "a system call filter cannot be installed",
-            Self::Hold => "it can be taken down from inside",
-            Self::Done => "it stands",
+            Self::Outer => "cannot create a user and mount namespace",
+            Self::Private => "cannot make the mounts private",
+            Self::Cover => "cannot hide the data directory",
+            Self::Show => "cannot make the agent's MCP config visible",
+            Self::Terminals => "cannot create private terminals",
+            Self::Inner => "cannot create a second user namespace",
+            Self::Processes => "cannot create a PID namespace with a private /proc",
+            Self::Scope => "Landlock cannot block signals",
+            Self::Filter => "cannot install a system call filter",
+            Self::Hold => "a process inside can undo the sandbox",
+            Self::Done => "the sandbox is complete",
         })
     }
 }

@@ -142,7 +142,7 @@ impl Enclosure {
     fn state(&self) -> SandboxState {
         let signals = match (&self.no_namespace, &self.no_scope) {
             (None, _) => Protection::Held("a PID namespace".to_owned()),
-            (Some(reason), None) => Protection::Held(format!("Landlock, as {reason}")),
+            (Some(reason), None) => Protection::Held(format!("Landlock; {reason}")),
             (Some(reason), Some(other)) => Protection::Open(format!("{reason}; {other}")),
         };
         let descriptors = match (Descriptors::needed(self.tracing), &self.no_filter) {
@@ -150,12 +150,12 @@ impl Enclosure {
             (Descriptors::System(by), _) => Protection::Held(by),
             (Descriptors::Filter, Some(reason)) => Protection::Open(reason.clone()),
             (Descriptors::Filter, None) if Filter::against_tracing().is_none() => {
-                Protection::Open("there is no system call filter for this processor".to_owned())
+                Protection::Open("Plexus has no system call filter for this processor".to_owned())
             }
             (Descriptors::Filter, None) => Protection::Held("a system call filter".to_owned()),
         };
         let terminals = match &self.no_terminals {
-            None => Protection::Held("terminals of its own".to_owned()),
+            None => Protection::Held("private terminals".to_owned()),
             Some(reason) => Protection::Open(reason.clone()),
         };
         SandboxState::Namespaces {
@@ -197,7 +197,7 @@ mod tests {
     fn a_refused_part_is_left_out_and_named() {
         assert_eq!(signals_after(&[]), Protection::Held("a PID namespace".to_owned()));
         let masked = (SandboxPart::Processes, "it is masked");
-        assert_eq!(signals_after(&[masked]), Protection::Held("Landlock, as it is masked".to_owned()));
+        assert_eq!(signals_after(&[masked]), Protection::Held("Landlock; it is masked".to_owned()));
         let old = (SandboxPart::Signals, "too old");
         assert_eq!(signals_after(&[masked, old]), Protection::Open("it is masked; too old".to_owned()));
     }

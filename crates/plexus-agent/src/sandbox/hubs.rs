@@ -56,8 +56,11 @@ pub(super) fn others(list: &Path, own: &[PathBuf]) -> io::Result<BTreeSet<PathBu
 }
 
 fn inside(dir: &Path, other: &Path) -> io::Error {
-    let message =
-        format!("{} lies in the data directory of another hub, {}; move it", dir.display(), other.display());
+    let message = format!(
+        "{} is inside the data directory of another hub, {}; move it",
+        dir.display(),
+        other.display()
+    );
     io::Error::other(message)
 }
 

@@ -124,7 +124,7 @@ pub fn try_sandbox(dir: &Path, tracing: Tracing, required: &BTreeSet<SandboxPart
             Err(error) => creation.failed(&error).map_or(Ok(()), |fault| Err(Failed::Sandbox(fault))),
             Ok(mut child) => {
                 let _ = child.wait();
-                Err(Failed::files("what tried it did not come back"))
+                Err(Failed::files("the process that tested the sandbox did not exit"))
             }
         }
     });
@@ -148,7 +148,7 @@ pub fn enter_sandbox(sandbox: &Sandbox) -> Result<(), String> {
     plan.create(&report, AfterCreation::Continue).map_err(failed)?;
     match std::fs::read_dir(&sandbox.hide).map_err(text)?.next() {
         None => Ok(()),
-        Some(_) => Err("the data directory can still be seen".to_owned()),
+        Some(_) => Err("the data directory is still visible".to_owned()),
     }
 }
 
@@ -245,8 +245,9 @@ impl Plan {
 
 impl VisibleFile {
     fn of(file: &Path, below: &Path) -> io::Result<Self> {
-        let outside =
-            || io::Error::new(io::ErrorKind::InvalidInput, "what is to stay is not in what is hidden");
+        let outside = || {
+            io::Error::new(io::ErrorKind::InvalidInput, "the visible file is not inside the hidden directory")
+        };
         let inside = file.strip_prefix(below).map_err(|_| outside())?;
         let mut folders = Vec::new();
         let mut folder = below.to_owned();
@@ -278,14 +279,16 @@ impl Creation {
             Some(Step::Filter) => SandboxPart::Descriptors,
             _ => SandboxPart::Files,
         };
-        let reason =
-            step.map_or_else(|| format!("it was not begun: {error}"), |step| format!("{step}: {error}"));
+        let reason = step.map_or_else(
+            || format!("cannot start creating the sandbox: {error}"),
+            |step| format!("{step}: {error}"),
+        );
         Some(Fault { part, reason })
     }
 }
 
 fn replaced_dir(dir: &Path) -> io::Error {
-    let message = format!("{} is another directory than the one that the hub has locked", dir.display());
+    let message = format!("{} is not the directory that the hub has locked", dir.display());
     io::Error::other(message)
 }
 

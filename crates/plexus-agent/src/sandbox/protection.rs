@@ -28,7 +28,7 @@ pub enum Protection {
 impl Protection {
     /// For a sandbox created by an older keeper.
     pub(super) fn unknown() -> Self {
-        Self::Open("its keeper is of an older version".to_owned())
+        Self::Open("its keeper has an older version".to_owned())
     }
 }
 
@@ -59,8 +59,8 @@ pub(super) fn memory(tracing: Tracing) -> Protection {
         (Tracing::Allowed, _) => tracing_is_allowed(),
         (Tracing::Denied, Some(by)) => Protection::Held(by),
         (Tracing::Denied, None) => Protection::Open(
-            "the agent's commands can write to /proc/PID/mem of their own agent; kernel.yama.ptrace_scope = 1 prevents it, \
-             except for root"
+            "an agent's commands can write to /proc/PID/mem of the agent; kernel.yama.ptrace_scope = 1 \
+             prevents this, except for root"
                 .to_owned(),
         ),
     }

@@ -47,7 +47,7 @@ pub(super) fn parse_slim(reader: impl Read, len: u64) -> Incoming {
 
 fn slim(message: Incoming, len: u64) -> Incoming {
     let note = || Object::from_iter([("oversized".to_owned(), Value::from(len))]);
-    let why = || format!("the request has {len} bytes, larger or deeper than can be read");
+    let why = || format!("the request has {len} bytes and is too large or too deeply nested to parse");
     match message {
         Incoming::Request(Request { request_id, body }) => {
             let body = match body {

@@ -36,7 +36,7 @@ fn response(object: &mut Object) -> Option<Response> {
     let request_id = text(response, "request_id")?;
     let outcome = match response.get("subtype").and_then(Value::as_str) {
         Some("success") => Ok(map(response, "response").unwrap_or_default()),
-        _ => Err(text(response, "error").unwrap_or_else(|| "an error without a text".to_owned())),
+        _ => Err(text(response, "error").unwrap_or_else(|| "an error without a message".to_owned())),
     };
     Some(Response { request_id, outcome })
 }

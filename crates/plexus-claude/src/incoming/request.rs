@@ -99,15 +99,15 @@ pub(super) fn request(object: &mut Object) -> Option<Request> {
             Err(why) => RequestBody::InvalidGateRequest { why: why.to_owned() },
         },
         Some(subtype) => RequestBody::Unknown { subtype: subtype.to_owned() },
-        None => RequestBody::InvalidGateRequest { why: "the request has no readable subtype".to_owned() },
+        None => RequestBody::InvalidGateRequest { why: "the request has no valid subtype".to_owned() },
     };
     Some(Request { request_id, body })
 }
 
 fn can_use_tool(mut body: Object) -> Result<CanUseTool, &'static str> {
     Ok(CanUseTool {
-        tool_name: name(&mut body, "tool_name").ok_or("tool_name is not a text")?,
-        tool_use_id: name(&mut body, "tool_use_id").ok_or("tool_use_id is not a text")?,
+        tool_name: name(&mut body, "tool_name").ok_or("tool_name is not a string")?,
+        tool_use_id: name(&mut body, "tool_use_id").ok_or("tool_use_id is not a string")?,
         input: map(&mut body, "input").ok_or("input is not an object")?,
         permission_suggestions: any(&mut body, "permission_suggestions"),
         blocked_path: text(&mut body, "blocked_path"),
@@ -121,19 +121,21 @@ fn can_use_tool(mut body: Object) -> Result<CanUseTool, &'static str> {
 
 fn pre_tool_use(mut body: Object) -> Result<PreToolUse, &'static str> {
     if body.get("callback_id").and_then(Value::as_str) != Some(GATE_CALLBACK) {
-        return Err("the callback is not ours");
+        return Err("the callback id is unknown");
     }
-    let mut hook = map(&mut body, "input").ok_or("the callback's input is not an object")?;
+    let mut hook = map(&mut body, "input").ok_or("the input of the callback is not an object")?;
     if hook.get("hook_event_name").and_then(Value::as_str) != Some("PreToolUse") {
         return Err("the callback is not for PreToolUse");
     }
     let tool_use_id = match (name(&mut body, "tool_use_id"), name(&mut hook, "tool_use_id")) {
-        (Some(outer), Some(inner)) if outer != inner => return Err("two different tool_use_ids"),
+        (Some(outer), Some(inner)) if outer != inner => {
+            return Err("the callback has two different tool_use_ids");
+        }
         (Some(id), _) | (None, Some(id)) => id,
-        (None, None) => return Err("tool_use_id is not a text"),
+        (None, None) => return Err("tool_use_id is not a string"),
     };
     Ok(PreToolUse {
-        tool_name: name(&mut hook, "tool_name").ok_or("tool_name is not a text")?,
+        tool_name: name(&mut hook, "tool_name").ok_or("tool_name is not a string")?,
         tool_use_id,
         input: map(&mut hook, "tool_input").ok_or("tool_input is not an object")?,
         cwd: text(&mut hook, "cwd"),

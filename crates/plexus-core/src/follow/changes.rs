@@ -31,7 +31,10 @@ impl Follow {
         let admitted = behalf.perform(access::admit(&*self.store, caller, Needs::Read)).await?;
         if !matches!(admitted.principal, Principal::Operator | Principal::Token { .. }) {
             // An agent must not learn when other agents are busy.
-            return Err(Error::new(ErrorKind::Forbidden, "this is for whoever sees every session"));
+            return Err(Error::new(
+                ErrorKind::Forbidden,
+                "only callers that may read every session can follow changes",
+            ));
         }
         let signal = self.commits.signals().subscribe(Topic::AnyCommit);
         Ok(ChangeFollower { signal, _counted: self.metrics.listen(Stream::Changes) })

@@ -140,7 +140,7 @@ async fn read(
             }
             Ok(events) => live.add(&events),
             Err(error) => {
-                tracing::warn!(%session, %error, "the latest events cannot be read; tried again");
+                tracing::warn!(%session, %error, "cannot read the latest events; trying again");
                 tokio::time::sleep(RETRY_AFTER).await;
             }
         }

@@ -36,7 +36,7 @@ pub(super) fn parse(text: &str, stem: &str) -> Result<Agent, Fault> {
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
-        return Err((1, "the name of an agent is 1 to 64 of letters, digits, `-` and `_`".to_owned()));
+        return Err((1, "the name of an agent must have 1 to 64 letters, digits, `-` or `_`".to_owned()));
     }
     if !definition.contains_key("description") {
         return Err((1, "`description` is missing".to_owned()));
@@ -58,7 +58,7 @@ fn split(text: &str) -> Result<(&str, &str), Fault> {
         }
         at += line.len();
     }
-    Err((rest.lines().count() + 1, "expected `---` at the end of the head".to_owned()))
+    Err((rest.lines().count() + 1, "expected `---` at the end of the front matter".to_owned()))
 }
 
 /// One key, with the value on its line and the indented lines below it.
@@ -84,7 +84,7 @@ fn fields(head: &str) -> Result<Vec<Field>, Fault> {
         }
         let (key, first) = text.split_once(':').ok_or_else(|| (line, "expected `key: value`".to_owned()))?;
         if fields.iter().any(|field| field.key == key.trim()) {
-            return Err((line, format!("`{}` is there twice", key.trim())));
+            return Err((line, format!("`{}` occurs twice", key.trim())));
         }
         fields.push(Field {
             line,
@@ -110,7 +110,7 @@ fn scalar(first: &str, more: &[String]) -> Result<String, String> {
 
 fn unquoted(text: &str) -> Result<String, String> {
     if text.starts_with('"') {
-        return serde_json::from_str(text).map_err(|_| "cannot be read as a text in quotes".to_owned());
+        return serde_json::from_str(text).map_err(|_| "is not a valid string in double quotes".to_owned());
     }
     if let Some(inside) = text.strip_prefix('\'') {
         let inside = inside.strip_suffix('\'').ok_or("the closing quote is missing")?;

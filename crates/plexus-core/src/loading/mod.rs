@@ -38,7 +38,7 @@ impl Trust {
         match (trust_project, &caller.principal) {
             (Some(true), Principal::Operator) => Ok(Self::Project),
             (Some(true), _) => {
-                let message = "only the operator can trust what a project brings along";
+                let message = "only the operator can trust the files of a project";
                 Err(Error::new(ErrorKind::Forbidden, message).with("field", "trust_project"))
             }
             (Some(false) | None, _) => Ok(Self::Nothing),

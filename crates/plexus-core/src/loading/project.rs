@@ -67,7 +67,10 @@ impl LoadedProject {
         }
         project.left_out.extend(left_out);
         if serde_json::to_string(&project).map_or(usize::MAX, |text| text.len()) > MAX_BYTES {
-            return Err(bad(".claude", format!("more than {} KiB in all", MAX_BYTES / 1024)));
+            return Err(bad(
+                ".claude",
+                format!("the files have more than {} KiB in total", MAX_BYTES / 1024),
+            ));
         }
         Ok(Self { project, rules })
     }
@@ -135,7 +138,8 @@ async fn project_files(files: &Files, dir: &Path) -> Result<(BTreeMap<String, Ve
     let mut split = BTreeMap::new();
     for (path, size) in files {
         let size = usize::try_from(size).unwrap_or(usize::MAX);
-        let (content, after) = rest.split_at_checked(size).ok_or_else(|| bad(&path, "it was cut off"))?;
+        let (content, after) =
+            rest.split_at_checked(size).ok_or_else(|| bad(&path, "its content is incomplete"))?;
         split.insert(path, content.to_vec());
         rest = after;
     }
@@ -170,7 +174,7 @@ fn take_settings(
                 for (name, value) in env {
                     let place = format!("env.{name}");
                     let Value::String(value) = value else {
-                        return Err(bad(SETTINGS, format!("`{place}`: no text")));
+                        return Err(bad(SETTINGS, format!("`{place}` must be a string")));
                     };
                     if may_be_given(&name) {
                         project.env.insert(name, value);
@@ -188,7 +192,7 @@ fn take_settings(
                 }
             }
             ("model" | "env" | "permissions", _) => {
-                return Err(bad(SETTINGS, format!("`{key}` is not what is expected there")));
+                return Err(bad(SETTINGS, format!("`{key}` has the wrong type")));
             }
             _ => project.left_out.push(format!("{SETTINGS}: {key}")),
         }
@@ -254,12 +258,12 @@ fn take_agent(path: &str, text: &str, project: &mut TrustedProject) -> Result<()
     let agent = agents::parse(text, stem).map_err(|(line, why)| bad(path, format!("line {line}: {why}")))?;
     project.left_out.extend(agent.left_out.iter().map(|key| format!("{path}: {key}")));
     if project.agents.insert(agent.name.clone(), agent.definition).is_some() {
-        return Err(bad(path, format!("there is another agent `{}`", agent.name)));
+        return Err(bad(path, format!("another file already defines the agent `{}`", agent.name)));
     }
     Ok(())
 }
 
 fn bad(file: &str, why: impl std::fmt::Display) -> Error {
-    let message = format!("`{file}` of the project cannot be taken up: {why}");
+    let message = format!("cannot load `{file}` of the project: {why}");
     Error::new(ErrorKind::BadProject, message).with("file", file)
 }

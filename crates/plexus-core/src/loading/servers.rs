@@ -38,11 +38,12 @@ pub(crate) async fn given(
         let server = match (&own, server.kind) {
             (Some(own), Some(McpServerKind::Inherited)) => {
                 check_only_named(&server, &field)?;
-                let message = format!("a session can pass on its own MCP servers only, and has no `{name}`");
+                let message =
+                    format!("a session can only pass on its own MCP servers, and it has no server `{name}`");
                 own.mcp_servers.get(&name).cloned().ok_or_else(|| forbidden(&field, message))?
             }
             (Some(_), _) => {
-                let message = "a session can pass on its own MCP servers only, with {\"type\":\"inherited\"}";
+                let message = "a session can only pass on its own MCP servers, with {\"type\":\"inherited\"}";
                 return Err(forbidden(&field, message.to_owned()));
             }
             (None, _) => checked(&name, server, &field)?,
@@ -57,7 +58,8 @@ pub(crate) async fn given(
 fn check_size(servers: &BTreeMap<String, McpServer>, field: &str) -> Result<(), Error> {
     let size = serde_json::to_string(servers).map_or(usize::MAX, |text| text.len());
     if servers.len() > MAX_SERVERS || size > MAX_BYTES {
-        let why = format!("are more than {MAX_SERVERS} servers, or more than {} KiB", MAX_BYTES / 1024);
+        let why =
+            format!("must be at most {MAX_SERVERS} servers with at most {} KiB in total", MAX_BYTES / 1024);
         return Err(Error::invalid(field, why));
     }
     Ok(())
@@ -74,7 +76,7 @@ pub(super) fn checked(name: &str, given: McpServerGiven, field: &str) -> Result<
     };
     let missing = |part: &str| Error::invalid(&format!("{field}.{part}"), "is missing");
     let stray = |part: &str, kind: &str| {
-        Err(Error::invalid(&format!("{field}.{part}"), format!("does not go with `\"type\":\"{kind}\"`")))
+        Err(Error::invalid(&format!("{field}.{part}"), format!("not allowed with `\"type\":\"{kind}\"`")))
     };
     match kind {
         McpServerKind::Stdio => {
@@ -99,7 +101,7 @@ pub(super) fn checked(name: &str, given: McpServerGiven, field: &str) -> Result<
             Ok(if kind == McpServerKind::Http { McpServer::Http(endpoint) } else { McpServer::Sse(endpoint) })
         }
         McpServerKind::Inherited => {
-            let why = "only a session inherits: write the server out";
+            let why = "only a session can inherit a server: pass its whole configuration";
             Err(Error::invalid(&format!("{field}.type"), why))
         }
     }
@@ -111,15 +113,17 @@ fn check_name(name: &str, field: &str) -> Result<(), Error> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let refuse = |why: String| Err(Error::invalid(field, why));
     if name.is_empty() || name.len() > 32 || !name.chars().all(plain) {
-        return refuse("the name of a server is 1 to 32 of letters, digits, `-` and `_`".to_owned());
+        return refuse("the name of a server must have 1 to 32 letters, digits, `-` or `_`".to_owned());
     }
     if name.starts_with('_') || name.ends_with('_') || name.contains("__") {
         return refuse(
-            "a name neither begins nor ends with `_`, nor has `__` in it: `__` ends it".to_owned(),
+            "the name of a server must not start or end with `_` or contain `__`, which separates it from \
+             the tool name"
+                .to_owned(),
         );
     }
     if name.eq_ignore_ascii_case(HUB_SERVER) || RESERVED.iter().any(|kept| name.eq_ignore_ascii_case(kept)) {
-        return refuse(format!("`{name}` is the name of another server; choose another name"));
+        return refuse(format!("the name `{name}` is reserved; choose another name"));
     }
     Ok(())
 }
@@ -131,19 +135,22 @@ fn check_program(
     field: &str,
 ) -> Result<(), Error> {
     if command.trim().is_empty() || command.contains('\0') {
-        return Err(Error::invalid(&format!("{field}.command"), "is empty, or no program"));
+        return Err(Error::invalid(
+            &format!("{field}.command"),
+            "must be a program; it is empty or contains a NUL character",
+        ));
     }
     if args.iter().any(|arg| arg.contains('\0')) {
-        return Err(Error::invalid(&format!("{field}.args"), "cannot be passed to a program"));
+        return Err(Error::invalid(&format!("{field}.args"), "an argument contains a NUL character"));
     }
     for (name, value) in env {
         let field = format!("{field}.env.{name}");
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
-            return Err(Error::invalid(&field, "cannot be an environment variable"));
+            return Err(Error::invalid(&field, "not a valid environment variable"));
         }
         // The hub finds all processes of a session by a marker variable with this prefix.
         if name.starts_with("PLEXUS_") {
-            return Err(Error::invalid(&field, "is set by Plexus itself"));
+            return Err(Error::invalid(&field, "Plexus sets this variable itself; remove it"));
         }
     }
     Ok(())
@@ -153,13 +160,16 @@ fn check_endpoint(url: &str, headers: &BTreeMap<String, String>, field: &str) ->
     let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     let has_host = host.is_some_and(|host| !host.is_empty() && !host.starts_with(['/', '?', '#', ':']));
     if !has_host || url.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        let why = "is no address that begins with http:// or https://";
+        let why = "must be a URL that starts with http:// or https://";
         return Err(Error::invalid(&format!("{field}.url"), why));
     }
     for (name, value) in headers {
         let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
         if name.is_empty() || !name.chars().all(token) || value.contains(|c: char| c.is_control()) {
-            return Err(Error::invalid(&format!("{field}.headers"), format!("`{name}` cannot be a header")));
+            return Err(Error::invalid(
+                &format!("{field}.headers"),
+                format!("`{name}` is not a valid header"),
+            ));
         }
     }
     Ok(())
@@ -172,7 +182,7 @@ fn check_only_named(server: &McpServerGiven, field: &str) -> Result<(), Error> {
     if more || timeout.is_some() {
         return Err(Error::invalid(
             field,
-            "an inherited server is passed on as it is: give its `type` alone",
+            "an inherited server is passed on unchanged: pass only its `type`",
         ));
     }
     Ok(())

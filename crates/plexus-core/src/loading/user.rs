@@ -49,11 +49,12 @@ impl UserSettings {
             Ok(changed) if changed.is_empty() => {}
             Ok(changed) => tracing::warn!(
                 changed = changed.join(", "),
-                "the user's settings have changed; `plexus claudecode user_settings --accept true` takes that up"
+                "the user's settings have changed; `plexus claudecode user_settings --accept true` applies \
+                 the changes"
             ),
             Err(why) => tracing::error!(
                 why,
-                "the user's settings cannot be used: no agent is started, and every call is denied"
+                "the user's settings are invalid: no agent can start, and every call is denied"
             ),
         }
         user
@@ -101,7 +102,7 @@ impl UserSettings {
                 let beside = self.file.as_deref().and_then(Path::parent).map(Path::to_owned);
                 Restriction::Rules { rules, beside }
             }
-            Err(why) => Restriction::Broken(format!("the user's settings cannot be used: {why}")),
+            Err(why) => Restriction::Broken(format!("the user's settings are invalid: {why}")),
         }
     }
 

@@ -94,7 +94,7 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024;
 /// Reads the file as a child would see it. A missing file has no settings; an unreadable one is an error.
 pub(super) async fn read(files: &Files, file: &Path) -> Result<FromUser, String> {
     match files.read(file, MAX_BYTES).await {
-        Ok(read) if read.truncated => Err(format!("{}: too large", file.display())),
+        Ok(read) if read.truncated => Err(format!("{}: the file is too large", file.display())),
         Ok(read) => parse(file, Some(&read.content)),
         Err(FileError::NotFound) => parse(file, None),
         Err(error) => Err(format!("{}: {error}", file.display())),
@@ -110,20 +110,20 @@ pub(super) fn parse(file: &Path, content: Option<&[u8]>) -> Result<FromUser, Str
     let text_at = |key: &str| match settings.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(at(&format!("`{key}` "), &"is not a text")),
+        Some(_) => Err(at(&format!("`{key}` "), &"must be a string")),
     };
     taken.model = text_at("model")?;
     taken.api_key_helper = text_at("apiKeyHelper")?;
     let object_at = |key: &str| match settings.get(key) {
         None | Some(Value::Null) => Ok(Object::new()),
         Some(Value::Object(object)) => Ok(object.clone()),
-        Some(_) => Err(at(&format!("`{key}` "), &"is not an object")),
+        Some(_) => Err(at(&format!("`{key}` "), &"must be an object")),
     };
     for (name, value) in object_at("env")? {
         if PROVIDER.contains(&name.as_str()) {
             let value = match value {
                 Value::String(text) if !text.contains('\0') => text,
-                _ => return Err(at(&format!("`env.{name}` "), &"is not a text")),
+                _ => return Err(at(&format!("`env.{name}` "), &"must be a string")),
             };
             taken.env.insert(name, value);
         }

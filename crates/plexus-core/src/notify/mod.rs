@@ -71,7 +71,8 @@ impl Notifier {
         let content = delivered.file_content();
         drop(delivered);
         if let Err(error) = content.write() {
-            tracing::warn!(%error, "what was told cannot be noted; after a restart it may be told again");
+            tracing::warn!(%error, "cannot store which notifications were delivered; after a restart some \
+                may be delivered again");
         }
         updated
     }

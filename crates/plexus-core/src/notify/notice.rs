@@ -38,9 +38,9 @@ impl Notice {
         let name = approval.session_name.to_string();
         let title = match approval.kind {
             ApprovalKind::Tool => format!("{name} wants to use {}", approval.tool_name),
-            ApprovalKind::Question => format!("{name} asks"),
+            ApprovalKind::Question => format!("{name} asks a question"),
             ApprovalKind::Plan => format!("{name} shows a plan"),
-            ApprovalKind::Budget => format!("{name} asks for more"),
+            ApprovalKind::Budget => format!("{name} needs more budget"),
         };
         let text = line(about(&approval.input).unwrap_or_default());
         let open_secs = now().saturating_sub(approval.created_at);
@@ -67,7 +67,7 @@ impl Notice {
     pub(super) fn limit(budget: &BudgetNotice, name: &str) -> Self {
         let mut data = budget.to_json();
         data["type"] = json!("limit");
-        let title = format!("{name}: little is left of {}", budget.limit.as_str());
+        let title = format!("{name}: budget {} almost used up", budget.limit.as_str());
         let text = format!("{} of {} used, {} left", budget.used, budget.granted, budget.left);
         Self { kind: "limit", session: name.to_owned(), title, text, data }
     }

@@ -41,7 +41,7 @@ impl Programs {
     pub(super) fn deliver(&self, notice: &Notice) {
         for method in &self.by {
             let Ok(waiting_permit) = Arc::clone(&self.waiting).try_acquire_owned() else {
-                tracing::warn!(notice = notice.title, "not told: too many notices wait");
+                tracing::warn!(notice = notice.title, "dropped a notification, because too many are waiting");
                 continue;
             };
             let (command, input) = command(method, notice);
@@ -52,7 +52,7 @@ impl Programs {
                 let turn = running.acquire_owned().await;
                 drop(waiting_permit);
                 if let Err(error) = run(command, &input, TIMEOUT).await {
-                    tracing::warn!(program, %error, "a notice was not told");
+                    tracing::warn!(program, %error, "cannot deliver a notification");
                 }
                 drop(turn);
             };
@@ -93,7 +93,7 @@ fn command(method: &NotifyBy, notice: &Notice) -> (Command, Vec<u8>) {
 }
 
 async fn run(mut command: Command, input: &[u8], within: Duration) -> Result<(), String> {
-    let mut child = command.spawn().map_err(|error| format!("it cannot be started: {error}"))?;
+    let mut child = command.spawn().map_err(|error| format!("the program cannot be started: {error}"))?;
     let group = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
     let stdin = child.stdin.take();
     let delivery = async {
@@ -105,14 +105,14 @@ async fn run(mut command: Command, input: &[u8], within: Duration) -> Result<(),
     };
     match timeout(within, delivery).await {
         Ok(Ok(status)) if status.success() => Ok(()),
-        Ok(Ok(status)) => Err(format!("it ended with {status}")),
+        Ok(Ok(status)) => Err(format!("the program failed ({status})")),
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => {
             // The process has not been reaped, so the group id is still its own.
             if let Some(group) = group {
                 let _ = kill_process_group(group, Signal::KILL);
             }
-            Err(format!("it took longer than {} s", within.as_secs()))
+            Err(format!("the program took longer than {} s and was killed", within.as_secs()))
         }
     }
 }
@@ -176,7 +176,7 @@ mod tests {
         let running = tokio::spawn(async move { run(command, &input, Duration::from_secs(2)).await });
         assert_eq!(reports.line().await.as_deref(), Some("waits"));
         assert_eq!(reports.line().await, None, "nobody is left who could write");
-        assert_eq!(running.await.unwrap(), Err("it took longer than 2 s".to_owned()));
+        assert_eq!(running.await.unwrap(), Err("the program took longer than 2 s and was killed".to_owned()));
     }
 
     #[tokio::test]

@@ -52,10 +52,10 @@ impl RuleContext<'_> {
             Effect::Ask => RuleEffect::Ask,
         };
         if given.rule.len() > MAX_RULE_BYTES {
-            return Err(Error::invalid(field, format!("is longer than {MAX_RULE_BYTES} bytes")));
+            return Err(Error::invalid(field, format!("must be at most {MAX_RULE_BYTES} bytes long")));
         }
         if given.expires_at.is_some_and(|at| at <= now()) {
-            return Err(Error::invalid(field, "has ended already: `expires_at` is in the past"));
+            return Err(Error::invalid(field, "has already expired: `expires_at` is in the past"));
         }
         let entry = given.rule.parse().and_then(|rule| RuleEntry::new(rule, effect, given.expires_at));
         let entry = entry.map_err(|error| {
@@ -64,7 +64,7 @@ impl RuleContext<'_> {
         })?;
         let entry = entry.anchored(Path::new(self.base), self.home);
         let entry = serde_json::to_value(&entry)
-            .map_err(|error| Error::new(ErrorKind::Internal, format!("a rule cannot be kept: {error}")))?;
+            .map_err(|error| Error::new(ErrorKind::Internal, format!("cannot store the rule: {error}")))?;
         Ok(NewRule {
             session: self.session,
             entry,
@@ -77,7 +77,7 @@ impl RuleContext<'_> {
     /// Parses the rules given in `field`. The error for an invalid rule names its position.
     pub(crate) fn rules(&self, given: &[RuleGiven], field: &str) -> Result<Vec<Change>, Error> {
         if given.len() > MAX_RULES {
-            return Err(Error::invalid(field, format!("are more than {MAX_RULES}")));
+            return Err(Error::invalid(field, format!("must be at most {MAX_RULES} rules")));
         }
         let entries = given.iter().enumerate().map(|(i, given)| self.entry(given, &format!("{field}[{i}]")));
         entries.map(|rule| Ok(Change::CreateRule(Box::new(rule?)))).collect()
@@ -124,7 +124,7 @@ impl Policy {
         let input = updated.unwrap_or(&approval.input);
         let ruling = self.ruling(session, &approval.tool_name, input, &approval.cwd).await?;
         if ruling.decision == GateDecision::Deny {
-            let message = format!("a rule denies this, so it cannot be allowed: {}", ruling.why);
+            let message = format!("a rule denies this call, so nobody can allow it: {}", ruling.why);
             return Err(Error::new(ErrorKind::DeniedByRule, message).with("rules", ruling.rules));
         }
         Ok(())
@@ -147,7 +147,8 @@ impl Policy {
                 return Ok(());
             }
         }
-        let message = "allowing this is beyond your `approve_scope`, or that of a session above you: deny it, or pass it on with loopback.escalate";
+        let message = "your `approve_scope`, or that of a session above you, does not cover this call: deny \
+            it, or escalate it with loopback.escalate";
         Err(Error::new(ErrorKind::BeyondScope, message))
     }
 
@@ -175,12 +176,15 @@ impl Policy {
         let session = remember.session_id.unwrap_or(row.approval.session_id);
         let session = access::find_session(&*self.store, caller, Some(session), None).await?;
         if matches!(caller.principal, Principal::Token { .. }) {
-            let message = "this token is good for answering what is asked, and not for making rules";
+            let message = "this token has the right `decide`, which does not allow adding rules";
             return Err(Error::new(ErrorKind::Forbidden, message).with("field", "remember"));
         }
         if remember.expires_secs == Some(0) {
             let field = format!("{within}expires_secs");
-            return Err(Error::invalid(&field, "is at least 1; leave it out for no end"));
+            return Err(Error::invalid(
+                &field,
+                "must be at least 1; omit it for a rule that does not expire",
+            ));
         }
         let base = session.config.working_dir.as_str();
         let home = self.settings.home.as_deref();
@@ -206,8 +210,8 @@ fn check_rule_in_scope(scopes: Option<ScopeChain>, rule: &NewRule, field: &str) 
     match (entry, scopes) {
         (Some(entry), Some(scopes)) if scopes.first_beyond(slice::from_ref(entry.rule())).is_none() => Ok(()),
         _ => {
-            let message = "this rule allows more than your `approve_scope`, or that of a session above you: answer \
-                           without `remember`, or name less";
+            let message = "this rule allows more than your `approve_scope`, or that of a session above you: \
+                answer without `remember`, or use a narrower rule";
             Err(Error::new(ErrorKind::BeyondScope, message).with("field", field))
         }
     }

@@ -140,6 +140,9 @@ pub(crate) fn decide(judge: &Judge, call: &PreToolUse, cwd: &str) -> GateAnswer 
             GateDecision::NoOpinion => GateAnswer::NoOpinion,
             GateDecision::Allow => GateAnswer::Allow { reason },
             GateDecision::Ask => GateAnswer::Ask { reason },
+            GateDecision::Deny if rules.is_empty() => {
+                GateAnswer::Deny { reason: format!("This call is denied: {reason}") }
+            }
             GateDecision::Deny => GateAnswer::Deny { reason: format!("This call is denied by {reason}") },
         }
     })
@@ -147,7 +150,7 @@ pub(crate) fn decide(judge: &Judge, call: &PreToolUse, cwd: &str) -> GateAnswer 
 
 fn deny_on_panic(judge: impl FnOnce() -> GateAnswer) -> GateAnswer {
     catch_unwind(AssertUnwindSafe(judge)).unwrap_or_else(|_| GateAnswer::Deny {
-        reason: "Plexus could not judge this call, so it is denied.".to_owned(),
+        reason: "Plexus could not evaluate this call, so it is denied.".to_owned(),
     })
 }
 

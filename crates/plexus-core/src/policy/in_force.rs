@@ -138,7 +138,7 @@ impl Policies {
     /// The judge of a session's calls.
     pub(crate) fn judge(&self, of: &Lineage, home: impl FnOnce() -> Option<PathBuf>) -> Arc<Judge> {
         let Some(id) = of.itself().map(|session| session.id) else {
-            return Arc::new(Judge::broken("nobody knows whose call this is"));
+            return Arc::new(Judge::broken("the session of this call is unknown"));
         };
         let (rows, user, version) = {
             let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -201,7 +201,7 @@ impl Judge {
         for row in rows {
             let entry: RuleEntry = match serde_json::from_value(row.rule.entry.clone()) {
                 Ok(entry) => entry,
-                Err(error) => return Self::broken(&format!("rule {} cannot be read: {error}", row.number)),
+                Err(error) => return Self::broken(&format!("cannot read rule {}: {error}", row.number)),
             };
             let (name, authority) = match row.rule.authority {
                 RuleAuthority::Root => (String::from("the root"), Authority::Root),
@@ -249,7 +249,7 @@ impl Judge {
         let verdict = match &self.rules {
             Rules::None => return self.by_name(tool_name, mode),
             Rules::Broken(why) => {
-                let why = format!("the rules of this session cannot be used, so nothing is allowed: {why}");
+                let why = format!("the rules of this session are invalid, so no call is allowed: {why}");
                 return Ruling { decision: GateDecision::Deny, why, rules: Vec::new() };
             }
             Rules::Some { policy, numbers } => {
@@ -274,13 +274,13 @@ impl Judge {
 
     fn by_name(&self, tool_name: &str, mode: Option<&str>) -> Ruling {
         if is_hub_tool(tool_name) {
-            let why = "the hub's own tools ask nobody: the hub checks who calls".to_owned();
+            let why = "tools of the hub need no approval: the hub checks the caller itself".to_owned();
             return Ruling { decision: GateDecision::Allow, why, rules: Vec::new() };
         }
         let decisions = self.named.iter().map(|policy| (policy.decision(tool_name, mode), policy.name));
         let (decision, why) = match decisions.min_by_key(|(decision, _)| *decision) {
             Some((GateDecision::NoOpinion, _)) | None => {
-                (GateDecision::NoOpinion, "no rule says anything about it".to_owned())
+                (GateDecision::NoOpinion, "no rule matches".to_owned())
             }
             Some((decision, name)) => (decision, format!("policy `{}`", name.as_str())),
         };

@@ -33,7 +33,7 @@ impl Policy {
         let open = match self.open_below(session).await {
             Ok(open) => open,
             Err(error) => {
-                tracing::warn!(%error, "the approvals that a new rule matches could not be read; they stay open");
+                tracing::warn!(%error, "cannot read the approvals that a new rule matches; they stay open");
                 return Vec::new();
             }
         };
@@ -65,8 +65,8 @@ impl Policy {
         let rule = self.remembered(caller, row, effect, remember, "").await?;
         let session = rule.session;
         let proposed = RuleRow { number: u64::MAX, rule, created_at: now() };
-        let view = view(&proposed)
-            .ok_or_else(|| Error::new(ErrorKind::Internal, "the rule cannot be read again"))?;
+        let view =
+            view(&proposed).ok_or_else(|| Error::new(ErrorKind::Internal, "the new rule cannot be read"))?;
         let policies = self.in_force.with_rule(proposed);
         let wanted = match effect {
             AnswerEffect::Allow => ApprovalStatus::Allowed,

@@ -124,7 +124,8 @@ impl Owner {
             match outbox.append(line) {
                 Ok(()) => break,
                 Err(error) => {
-                    tracing::warn!(session = %self.machine.id(), %error, "a line is held until it can be sent");
+                    tracing::warn!(session = %self.machine.id(), %error, "cannot send a message to an agent; \
+                        trying again");
                     held.get_or_insert_with(|| self.parts.metrics.hold());
                 }
             }
@@ -140,7 +141,7 @@ impl Owner {
         if let Some(child) = &self.child
             && let Some(SandboxState::None { reason }) = read_sandbox(&child.dir)
         {
-            tracing::warn!(session = %self.machine.id(), reason, "an agent was started without a sandbox");
+            tracing::warn!(session = %self.machine.id(), reason, "an agent started without a sandbox");
         }
     }
 
@@ -149,7 +150,7 @@ impl Owner {
         if let Some(outbox) = self.child.as_mut().and_then(|child| child.outbox.as_mut())
             && let Err(error) = outbox.close_stdin()
         {
-            tracing::warn!(session = %self.machine.id(), %error, "the stdin of an idle child could not be closed");
+            tracing::warn!(session = %self.machine.id(), %error, "cannot close the stdin of an idle agent");
         }
     }
 
@@ -178,7 +179,8 @@ impl Owner {
         if let Some(Child { keeper: Some(keeper), .. }) = &self.child
             && let Err(error) = keeper.kill()
         {
-            tracing::error!(session = %self.machine.id(), %error, "a child that must end at once could not be killed");
+            tracing::error!(session = %self.machine.id(), %error, "cannot kill an agent that must stop at \
+                once");
         }
     }
 
@@ -198,11 +200,11 @@ impl Owner {
         if let Some(child) = self.child.take()
             && let Err(error) = child.dir.remove_secrets()
         {
-            tracing::warn!(%session, %error, "the run's MCP config could not be removed");
+            tracing::warn!(%session, %error, "cannot delete the MCP config of a run");
         }
         let swept = tokio::task::spawn_blocking(move || plexus_agent::sweep(&session.to_string())).await;
         if let Ok(Err(error)) = swept {
-            tracing::warn!(%session, %error, "stray processes cannot be searched for");
+            tracing::warn!(%session, %error, "cannot search for processes that an agent left running");
         }
     }
 }

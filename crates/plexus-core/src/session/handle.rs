@@ -65,7 +65,10 @@ impl SessionHandle {
     /// Registers a run that was started elsewhere and returns its token.
     pub(crate) async fn configure(&self) -> Result<String, Error> {
         let token = new_token().map_err(|error| {
-            Error::new(ErrorKind::Internal, format!("no random bytes available: {error}"))
+            Error::new(
+                ErrorKind::Internal,
+                format!("cannot create a token, because the system provides no random bytes: {error}"),
+            )
         })?;
         self.request(|reply| Command::Configure { token, reply }).await
     }

@@ -56,7 +56,7 @@ impl Owner {
         let config = self.machine.config();
         let cannot_start = |why: String| StartFailure {
             reason: "cannot_start",
-            message: format!("the agent could not be started: {why}"),
+            message: format!("the agent could not start: {why}"),
         };
         // A hanging file system of an agent uses up the share of that agent, not of the operator.
         let behalf = OnBehalf::caller(&format!("session:{}", self.machine.id()));
@@ -66,16 +66,16 @@ impl Owner {
         let user = self.parts.user_settings.effective().map_err(|why| StartFailure {
             reason: "bad_user_settings",
             message: format!(
-                "no agent is started while the user's settings cannot be used, because they may deny calls: {why}; fix \
-                 them and call claudecode.user_settings with `accept: true`"
+                "no agent can start while the user's settings are invalid, because they may deny calls: \
+                 {why}; fix them and call claudecode.user_settings with `accept: true`"
             ),
         })?;
         let loaded = Loaded::of(config, user);
         let env = environment(&self.parts.settings, self.machine.id(), &loaded.env);
         let Found { conversation, spent_usd } =
             behalf.perform(self.conversation(&env)).await.map_err(cannot_start)?;
-        let token =
-            new_token().map_err(|error| cannot_start(format!("no random bytes available: {error}")))?;
+        let token = new_token()
+            .map_err(|error| cannot_start(format!("the system provides no random bytes: {error}")))?;
         let id = self.machine.id();
         let budgets = self.parts.commits.retry(|| self.parts.store.budget(id)).await;
         Ok(Prepared {
@@ -95,8 +95,8 @@ impl Owner {
             return None;
         }
         Some(format!(
-            "files of the project are not as they were when the operator trusted them ({}): the operator looks at them \
-             and calls claudecode.trust_project again, or with `trust: false` to go on without them",
+            "files of the project have changed since the operator trusted them ({}): review them and call \
+             claudecode.trust_project again, or call it with `trust: false` to continue without them",
             changed.join(", ")
         ))
     }
@@ -166,7 +166,8 @@ impl Owner {
             match outbox.go(&nonce(*key)) {
                 Ok(()) => break,
                 Err(error) => {
-                    tracing::warn!(session = %self.machine.id(), %error, "a start is held until it can be written");
+                    tracing::warn!(session = %self.machine.id(), %error, "cannot start an agent, because its \
+                        outbox cannot be written; trying again");
                     tokio::time::sleep(RELEASE_PAUSE).await;
                 }
             }

@@ -144,7 +144,8 @@ impl Owner {
         let entries = match child.journal.read(limit) {
             Ok(entries) => entries,
             Err(error) => {
-                tracing::error!(session = %self.machine.id(), %error, "the journal cannot be read; trying again");
+                tracing::error!(session = %self.machine.id(), %error, "cannot read the journal of an agent; \
+                    trying again");
                 tokio::time::sleep(MAX_PAUSE).await;
                 return Ok(Unread::Maybe);
             }
@@ -187,7 +188,8 @@ impl Owner {
                 Err(StoreError::Unavailable(why)) => why,
                 Err(error) => {
                     // A fault of the hub. The decisions of this batch are not durable, so none of them may reach the child.
-                    tracing::error!(session = %self.machine.id(), %error, "a batch cannot be stored; the child is ended");
+                    tracing::error!(session = %self.machine.id(), %error, "cannot store the output of an \
+                        agent; the agent is stopped");
                     self.terminate_child();
                     if let Some(child) = self.child.as_mut() {
                         child.outbox = None;
@@ -195,7 +197,7 @@ impl Owner {
                     return Ok(Committed::default());
                 }
             };
-            tracing::warn!(session = %self.machine.id(), why, "held until the store is available");
+            tracing::warn!(session = %self.machine.id(), why, "waiting until the store is available");
             held.get_or_insert_with(|| self.parts.metrics.hold());
             tokio::select! {
                 () = self.parts.tasks.closing().cancelled() => return Err(Closing),
@@ -203,7 +205,7 @@ impl Owner {
                 command = self.inbox.recv() => match command {
                     // Both may be large, and would be kept for an unknown time.
                     Some(Command::Prompt { reply, .. } | Command::Send { reply, .. }) => {
-                        let why = "the store is unavailable, so nothing was done; try again later";
+                        let why = "the store is unavailable, so nothing was changed; try again later";
                         let _ = reply.send(Err(Error::new(ErrorKind::StoreUnavailable, why)));
                     }
                     Some(command) => {
@@ -222,7 +224,7 @@ impl Owner {
         if let Some(keeper) = self.child.as_ref().and_then(|child| child.keeper.as_ref())
             && let Err(error) = keeper.terminate()
         {
-            tracing::error!(session = %self.machine.id(), %error, "a child could not be ended");
+            tracing::error!(session = %self.machine.id(), %error, "cannot stop an agent");
         }
     }
 }

@@ -20,9 +20,9 @@ const RETRY_AFTER: Duration = Duration::from_millis(500);
 enum RecoveryError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("the store does not know its keeper")]
+    #[error("the store has no keeper for it")]
     NoKeeper,
-    #[error("its run directory cannot be used: {0}")]
+    #[error("cannot use its run directory: {0}")]
     Files(#[from] std::io::Error),
 }
 
@@ -33,7 +33,8 @@ impl Owner {
             match self.snapshot().await {
                 Ok(snapshot) => break snapshot,
                 Err(error) => {
-                    tracing::warn!(session = %self.machine.id(), %error, "a session cannot be recovered; trying again");
+                    tracing::warn!(session = %self.machine.id(), %error, "cannot recover a session; trying \
+                        again");
                     tokio::time::sleep(RETRY_AFTER).await;
                 }
             }

@@ -29,7 +29,7 @@ impl Owner {
             Some(projects) => {
                 let verb = FindTranscripts { projects, ids: ids.collect() };
                 let found = self.parts.files.call(verb, None, &mut tokio::io::sink()).await;
-                found.map_err(|error| format!("its transcript cannot be looked for: {error}"))?
+                found.map_err(|error| format!("cannot search for its transcript: {error}"))?
             }
             None => Vec::new(),
         }
@@ -47,7 +47,8 @@ impl Owner {
             }
             // Without it the agent would not know the conversation it is asked to continue.
             None => Err(format!(
-                "it was forked from session {from}, whose transcript Claude Code does not have any more"
+                "it was forked from session {from}, and Claude Code no longer has the transcript of that \
+                 session"
             )),
         }
     }

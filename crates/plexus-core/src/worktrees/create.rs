@@ -50,7 +50,8 @@ impl PendingWorktree {
         };
         let plan = plan(parts, request).await.map_err(|error| refusal(&error))?;
         if plan.working_dir().starts_with(&parts.settings.data_dir) {
-            let message = "`worktrees_dir` leads into the data directory; choose another";
+            let message =
+                "`worktrees_dir` in plexus.toml is inside the data directory; choose another directory";
             return Err(Error::new(ErrorKind::WorktreeFailed, message));
         }
         let working_dir = plan.working_dir().to_string_lossy().into_owned();
@@ -98,7 +99,7 @@ impl PendingWorktree {
             return Err(shutting_down());
         }
         if disconnected.is_cancelled() {
-            return Err(Error::new(ErrorKind::Internal, "the caller has gone"));
+            return Err(Error::new(ErrorKind::Internal, "the caller disconnected"));
         }
         Ok(())
     }
@@ -138,7 +139,7 @@ impl PendingWorktree {
             }
             Err(error) => {
                 tracing::warn!(session = %self.session, path = self.worktree.path, error = message_of(&error),
-                    "a worktree could not be removed; the next hub tries again");
+                    "cannot delete a worktree; the next hub tries again");
             }
         }
     }
@@ -169,7 +170,7 @@ pub(super) async fn remove_worktree(parts: &Parts, worktree: Worktree) -> Result
 
 pub(super) fn erase_note(parts: &Parts, session: SessionId) {
     if let Err(error) = notes(&parts.settings).erase(session) {
-        tracing::warn!(%session, %error, "a note of a worktree could not be erased");
+        tracing::warn!(%session, %error, "cannot delete the note about a worktree");
     }
 }
 
@@ -185,7 +186,7 @@ fn refusal(error: &WorkError) -> Error {
         FaultAbout::Base => Error::invalid("isolation.base", message),
         FaultAbout::Copy => Error::invalid("isolation.copy", message),
         FaultAbout::Nothing => {
-            Error::new(ErrorKind::WorktreeFailed, format!("the worktree could not be made: {message}"))
+            Error::new(ErrorKind::WorktreeFailed, format!("cannot create the worktree: {message}"))
         }
     }
 }

@@ -29,7 +29,7 @@ impl Worktrees {
         let notes = notes(&self.parts.settings);
         // Without the note, a hub that is killed now leaves a worktree without an owner. No work is lost.
         if let Err(error) = off_thread(move || notes.write(&note)).await {
-            tracing::warn!(%session, error = message_of(&error), "a worktree could not be noted");
+            tracing::warn!(%session, error = message_of(&error), "cannot write a note about a worktree");
         }
     }
 
@@ -90,7 +90,7 @@ impl Worktrees {
     pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), StoreError> {
         let notes = notes(&self.parts.settings);
         let noted = off_thread(move || notes.all()).await.unwrap_or_else(|error| {
-            tracing::warn!(error = message_of(&error), "worktrees without an owner cannot be looked for");
+            tracing::warn!(error = message_of(&error), "cannot search for worktrees without a session");
             Vec::new()
         });
         let mut orphans = Vec::new();
@@ -124,10 +124,11 @@ impl Worktrees {
         match contents {
             Contents::Changed => {
                 erase_note(&self.parts, session);
-                tracing::warn!(%session, path, "a worktree without a session is left, as there are changes in it");
+                tracing::warn!(%session, path, "a worktree without a session is kept, because it has changes");
             }
             Contents::Unknown(error) => {
-                tracing::warn!(%session, path, error = message_of(&error), "a worktree without a session is left");
+                tracing::warn!(%session, path, error = message_of(&error), "a worktree without a session is kept, \
+                    because it cannot be compared");
             }
             Contents::Unchanged => match self.remove(session, worktree).await {
                 Ok(()) => {
@@ -135,10 +136,10 @@ impl Worktrees {
                         // The session never existed, so its directory contains nothing of value.
                         let _ = std::fs::remove_dir_all(self.parts.settings.session_dir(session));
                     }
-                    tracing::info!(%session, path, "a worktree without a session was removed");
+                    tracing::info!(%session, path, "deleted a worktree without a session");
                 }
                 Err(error) => {
-                    tracing::warn!(%session, path, error = message_of(&error), "a worktree could not be removed");
+                    tracing::warn!(%session, path, error = message_of(&error), "cannot delete a worktree");
                 }
             },
         }

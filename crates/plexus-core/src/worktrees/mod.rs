@@ -36,7 +36,7 @@ enum WorkError {
     #[error(transparent)]
     Own(#[from] WorktreeError),
     /// The work could not start, or panicked.
-    #[error("the hub could not do it")]
+    #[error("internal error; see the log of the hub")]
     Broken,
 }
 
@@ -83,7 +83,7 @@ impl Worktrees {
     ) -> Result<WorktreeDiff, Error> {
         let diff = |baseline| DiffWorktree { worktree, baseline, only };
         self.compare(session, diff).await.map_err(|error| {
-            let message = format!("the worktree cannot be compared: {}", message_of(&error));
+            let message = format!("cannot compare the worktree: {}", message_of(&error));
             Error::new(ErrorKind::WorktreeFailed, message)
         })
     }

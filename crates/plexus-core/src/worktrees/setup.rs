@@ -46,7 +46,7 @@ impl Setup {
     ) -> Result<(), Error> {
         let dir = setup_dir(parts, session);
         let keeper = self.start(parts, session, &dir).map_err(|error| {
-            Error::new(ErrorKind::SetupFailed, format!("the setup command could not be started: {error}"))
+            Error::new(ErrorKind::SetupFailed, format!("cannot start the setup command: {error}"))
         })?;
         let stopped_by = tokio::select! {
             () = keeper.ended() => None,
@@ -61,21 +61,21 @@ impl Setup {
             (None, Some(Exit { code: Some(0), .. })) => return Ok(()),
             (Some(StoppedBy::Closing), _) => return Err(shutting_down()),
             (Some(StoppedBy::Disconnected), _) => {
-                return Err(Error::new(ErrorKind::Internal, "the caller has gone"));
+                return Err(Error::new(ErrorKind::Internal, "the caller disconnected"));
             }
             (Some(StoppedBy::Timeout), _) => {
-                format!("the setup command was ended after {} s", self.within.as_secs())
+                format!("the setup command took longer than {} s and was stopped", self.within.as_secs())
             }
             (None, Some(Exit { code: Some(code), .. })) => {
                 format!("the setup command exited with code {code}")
             }
             (None, Some(Exit { signal: Some(signal), .. })) => {
-                format!("the setup command was ended by signal {signal}")
+                format!("the setup command was killed by signal {signal}")
             }
             (None, Some(Exit { error: Some(error), .. })) => {
-                format!("the setup command could not be run: {error}")
+                format!("cannot run the setup command: {error}")
             }
-            (None, _) => "the setup command was ended, and nobody knows how".to_owned(),
+            (None, _) => "the setup command was killed, and its exit status is unknown".to_owned(),
         };
         let mut output = Value::from(stderr_tail(&dir, LINES));
         shorten(&mut output, MAX_TEXT_BYTES / LINES);

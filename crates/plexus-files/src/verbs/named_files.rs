@@ -48,7 +48,7 @@ impl Verb for NamedFiles {
     fn perform(self, _input: Input) -> (Self::Answer, Output) {
         let too_many = self.words.len() > MAX_WORDS;
         let find = |word: &String| match too_many {
-            true => Err(FileError::Io("too many words".to_owned())),
+            true => Err(FileError::Io("the command lines have too many words".to_owned())),
             false => named(&self.dir, word),
         };
         (self.words.iter().map(find).collect(), Output::default())
@@ -77,7 +77,7 @@ fn hash(path: &Path) -> Result<String, FileError> {
         }
     }
     if size > MAX_FILE_BYTES {
-        return Err(FileError::Io("too large".to_owned()));
+        return Err(FileError::Io("the file is too large".to_owned()));
     }
     Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -95,7 +95,7 @@ fn project_files(dir: &Path) -> Result<BTreeMap<String, Vec<u8>>, ProjectFault> 
         for entry in entries {
             let entry = entry.map_err(|why| fault(&shown, why))?;
             let path = folder.join(entry.file_name());
-            let name = path.to_str().ok_or_else(|| fault(AGENTS, "a name that is not UTF-8"))?.to_owned();
+            let name = path.to_str().ok_or_else(|| fault(AGENTS, "a file name is not UTF-8"))?.to_owned();
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 folders.push(path);
                 folders_seen += 1;
@@ -103,7 +103,7 @@ fn project_files(dir: &Path) -> Result<BTreeMap<String, Vec<u8>>, ProjectFault> 
                 found.add(name.clone()).map_err(|why| fault(&name, why))?;
             }
             if found.files.len() + folders_seen > MAX_AGENTS {
-                return Err(fault(AGENTS, format!("more than {MAX_AGENTS} files and folders")));
+                return Err(fault(AGENTS, format!("more than {MAX_AGENTS} files and directories")));
             }
         }
     }
@@ -121,7 +121,7 @@ impl Found<'_> {
         let (content, size) = read(&self.dir.join(&path), MAX_FILE_BYTES)?;
         self.bytes += size;
         if size > MAX_FILE_BYTES || self.bytes > MAX_TOTAL_BYTES {
-            return Err(FileError::Io("too large".to_owned()));
+            return Err(FileError::Io("the file, or all files together, are too large".to_owned()));
         }
         self.files.insert(path, content);
         Ok(())

@@ -47,10 +47,10 @@ impl Cursor<'_> {
 
     pub(super) fn case(&mut self) -> Read<()> {
         if self.substitutions > 0 {
-            return Err(Unreadable("a case inside a substitution"));
+            return Err(Unreadable("a substitution contains a `case`"));
         }
         self.skip_blanks();
-        self.word()?.ok_or(Unreadable("a case has no subject"))?;
+        self.word()?.ok_or(Unreadable("a `case` has no subject"))?;
         self.skip_lines()?;
         self.keyword_now("in")?;
         loop {
@@ -62,20 +62,20 @@ impl Cursor<'_> {
             self.eat(b'(');
             loop {
                 self.skip_blanks();
-                self.word()?.ok_or(Unreadable("a case has no pattern"))?;
+                self.word()?.ok_or(Unreadable("a `case` has no pattern"))?;
                 self.skip_blanks();
                 if !self.eat(b'|') {
                     break;
                 }
             }
-            self.expect(b')', "a pattern does not end")?;
+            self.expect(b')', "a `case` pattern is not closed")?;
             self.list(&["esac"])?;
             if self.src[self.pos..].starts_with(";;&") {
                 self.pos += 3;
             } else if self.src[self.pos..].starts_with(";;") || self.src[self.pos..].starts_with(";&") {
                 self.pos += 2;
             } else if !self.at_keyword(&["esac"]) {
-                return Err(Unreadable("a case does not end"));
+                return Err(Unreadable("a `case` is not closed"));
             }
         }
     }

@@ -109,16 +109,16 @@ pub(super) fn check_text(text: &str) -> Read<()> {
     }
     if text.is_ascii() {
         if text.bytes().any(|b| b.is_ascii_control() && b != b'\n' && b != b'\t') {
-            return Err(Unreadable("it holds control characters"));
+            return Err(Unreadable("it contains control characters"));
         }
         return Ok(());
     }
     for c in text.chars() {
         if c.is_control() && c != '\n' && c != '\t' {
-            return Err(Unreadable("it holds control characters"));
+            return Err(Unreadable("it contains control characters"));
         }
         if !c.is_ascii() && (c.is_whitespace() || is_invisible(c)) {
-            return Err(Unreadable("it holds invisible characters"));
+            return Err(Unreadable("it contains invisible characters"));
         }
     }
     Ok(())

@@ -48,7 +48,7 @@ impl Cursor<'_> {
                 word.push_str("$");
                 return Ok(());
             }
-            Some(_) => return Err(Unreadable("a dollar sign stands where shells disagree about it")),
+            Some(_) => return Err(Unreadable("shells disagree about the meaning of a dollar sign")),
         }
         word.push(Piece::Any, quoting.expansion());
         Ok(())
@@ -87,7 +87,7 @@ impl Cursor<'_> {
             cursor.list(&[])?;
             cursor.substitutions -= 1;
             if cursor.here_documents.len() != here_documents {
-                return Err(Unreadable("a here-document does not end"));
+                return Err(Unreadable("a here-document is not closed"));
             }
             cursor.expect(b')', "a parenthesis is not closed")
         })
@@ -133,7 +133,7 @@ impl Cursor<'_> {
             loop {
                 match cursor.raw() {
                     None | Some(b'\'' | b'"' | b'`' | b'\\' | b'[' | b'#' | b'{' | b';' | b'\n') => {
-                        return Err(Unreadable("its arithmetic cannot be followed"));
+                        return Err(Unreadable("its arithmetic cannot be parsed"));
                     }
                     Some(b'(') => open += 1,
                     Some(b')') if open > 0 => open -= 1,
@@ -141,7 +141,7 @@ impl Cursor<'_> {
                         cursor.pos += 2;
                         return Ok(());
                     }
-                    Some(b')') => return Err(Unreadable("its arithmetic cannot be followed")),
+                    Some(b')') => return Err(Unreadable("its arithmetic cannot be parsed")),
                     Some(b'$') => {
                         cursor.doubt(Doubt::Shifted(ARITHMETIC));
                         cursor.dollar(&mut Word::default(), Quoting::Double)?;
@@ -162,7 +162,7 @@ impl Cursor<'_> {
         match self.raw() {
             Some(b'#') if self.raw_at(1) != Some(b'}') => self.pos += 1,
             Some(b'!') if self.raw_at(1) != Some(b'}') => {
-                self.doubt(Doubt::Unseen("a variable is named by another"));
+                self.doubt(Doubt::Unseen("a variable contains the name of another variable"));
                 self.pos += 1;
             }
             _ => {}
@@ -172,7 +172,7 @@ impl Cursor<'_> {
         } else if matches!(self.raw(), Some(b'@' | b'*' | b'#' | b'?' | b'-' | b'$' | b'!')) {
             self.pos += 1;
         } else {
-            return Err(Unreadable("a parameter is written in a way that shells disagree about"));
+            return Err(Unreadable("shells disagree about the meaning of a parameter expansion"));
         }
         if self.raw() == Some(b'[') {
             self.index()?;
@@ -183,7 +183,7 @@ impl Cursor<'_> {
                 return Ok(());
             }
             Some(b'=') => self.doubt(Doubt::Shifted("an expansion assigns a variable")),
-            Some(b'@') => self.doubt(Doubt::Unseen("an expansion evaluates what a variable holds")),
+            Some(b'@') => self.doubt(Doubt::Unseen("an expansion evaluates the content of a variable")),
             Some(b':') if self.raw_at(1) == Some(b'=') => {
                 self.doubt(Doubt::Shifted("an expansion assigns a variable"));
             }
@@ -191,7 +191,7 @@ impl Cursor<'_> {
                 self.doubt(Doubt::Shifted(ARITHMETIC));
             }
             Some(b':' | b'-' | b'+' | b'?' | b'%' | b'#' | b'/' | b'^' | b',') => {}
-            _ => return Err(Unreadable("a parameter is written in a way that shells disagree about")),
+            _ => return Err(Unreadable("shells disagree about the meaning of a parameter expansion")),
         }
         // The meaning of quotes in here depends on the context.
         loop {
@@ -202,7 +202,7 @@ impl Cursor<'_> {
                 }
                 Some(b'$') => self.dollar(&mut Word::default(), Quoting::Double)?,
                 None | Some(b'\'' | b'"' | b'\\' | b'`' | b'{' | b'<' | b'>' | b'(' | b')' | b'\n') => {
-                    return Err(Unreadable("a parameter is written in a way that shells disagree about"));
+                    return Err(Unreadable("shells disagree about the meaning of a parameter expansion"));
                 }
                 Some(_) => {
                     self.take_char();
@@ -230,7 +230,7 @@ impl Cursor<'_> {
         if !matches!(index, "@" | "*") && !index.bytes().all(|b| b.is_ascii_digit()) {
             self.doubt(Doubt::Shifted(ARITHMETIC));
         }
-        self.expect(b']', "an index cannot be followed")
+        self.expect(b']', "an array index cannot be parsed")
     }
 
     /// Parses `$'…'`, cursor on the quote.

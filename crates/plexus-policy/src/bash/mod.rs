@@ -31,7 +31,7 @@ pub(crate) use suspects::Suspect;
 pub(crate) use unwrap::{Alone, Inner, is_harmless, must_be_named, unwrap};
 
 /// Why a line with arithmetic is in doubt.
-const ARITHMETIC: &str = "arithmetic evaluates what a variable holds";
+const ARITHMETIC: &str = "arithmetic evaluates the content of a variable";
 
 /// Why a line that bash and zsh parse differently is rejected.
-const SHELLS_DISAGREE: &str = "bash and zsh read it differently";
+const SHELLS_DISAGREE: &str = "bash and zsh parse it differently";

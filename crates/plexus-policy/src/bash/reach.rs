@@ -17,7 +17,7 @@ pub(super) const MAX_ARGUMENTS: usize = 40;
 /// The maximum number of commands to examine.
 const MAX_LINES: usize = 200;
 
-const TOO_MANY: &str = "it runs too many commands to look at";
+const TOO_MANY: &str = "it runs too many commands to check";
 
 /// The maximum nesting depth of command lines inside arguments.
 pub(super) const MAX_DEPTH: usize = 6;
@@ -83,7 +83,7 @@ impl Reach {
                 }
                 // A shell that traces expands this variable before each command.
                 "PS4" | "PROMPT4" => {
-                    self.unseen = self.unseen.or(Some("a variable may hold a command that a shell runs"));
+                    self.unseen = self.unseen.or(Some("a variable may contain a command that a shell runs"));
                 }
                 _ => {}
             }
@@ -117,7 +117,7 @@ impl Reach {
         self.behind_options(name, &part.words);
         let has = |text: &str| part.words[1..].iter().any(|word| word.literal() == Some(text));
         if name == "git" && (has("for-each-repo") || has("subtree") && has("push")) {
-            self.unseen = self.unseen.or(Some("git runs another of its commands"));
+            self.unseen = self.unseen.or(Some("git runs another git command"));
         }
         // A copy of a program may run under another name.
         if matches!(name, "cp" | "ln" | "mv" | "install" | "link" | "rsync") {
@@ -141,11 +141,11 @@ impl Reach {
             self.shell(part, depth);
         }
         if is_interpreter(name) && part.words[1..].iter().chain(&part.stdin).any(may_run_commands) {
-            self.unseen = self.unseen.or(Some("a program that is written here may run another command"));
+            self.unseen = self.unseen.or(Some("a program in the command line may run another command"));
         }
         let only_options = || part.words[1..].iter().all(|word| word.known_start().starts_with('-'));
         if matches!(name, "at" | "batch" | "crontab") || name == "parallel" && only_options() {
-            self.unseen = self.unseen.or(Some("it reads commands that are not written here"));
+            self.unseen = self.unseen.or(Some("it reads commands that are not in the command line"));
         }
         for (from, inside) in &insides {
             self.runner(part, *from, *inside, depth);
@@ -173,7 +173,7 @@ impl Reach {
             })
         };
         if !part.words[1..].iter().any(named) {
-            self.unseen = self.unseen.or(Some("a shell reads commands that are not written here"));
+            self.unseen = self.unseen.or(Some("a shell reads commands that are not in the command line"));
         }
     }
 
@@ -186,7 +186,7 @@ impl Reach {
         }
         let name = part.words[0].literal().map(base_name).unwrap_or_default();
         if part.words.len().saturating_sub(from) > MAX_ARGUMENTS && inside == Inside::Anywhere {
-            self.unseen = self.unseen.or(Some("a wrapper has too many arguments to look through"));
+            self.unseen = self.unseen.or(Some("a wrapper has too many arguments to check"));
         }
         let replaced = replacement(name, &part.words);
         let is_line = |word: &&Word| word.literal().is_some_and(|text| text.contains([' ', ';', '&', '|']));

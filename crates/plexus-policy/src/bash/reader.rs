@@ -27,10 +27,10 @@ impl Cursor<'_> {
     pub(super) fn whole(&mut self) -> Read<()> {
         self.list(&[])?;
         if self.raw().is_some() {
-            return Err(Unreadable("a parenthesis closes nothing"));
+            return Err(Unreadable("a closing parenthesis has no opening one"));
         }
         if !self.here_documents.is_empty() {
-            return Err(Unreadable("a here-document does not end"));
+            return Err(Unreadable("a here-document is not closed"));
         }
         Ok(())
     }
@@ -57,7 +57,7 @@ impl Cursor<'_> {
                 }
                 Some(b';' | b'&') => self.pos += 1,
                 Some(b'\n') | None | Some(b')') => {}
-                Some(_) => return Err(Unreadable("a command does not end where it should")),
+                Some(_) => return Err(Unreadable("a separator is missing after a command")),
             }
         }
     }
@@ -117,7 +117,7 @@ impl Cursor<'_> {
         let end = rest.find('\n').unwrap_or(rest.len());
         // Shells of different versions disagree about comments before the end of a substitution.
         if self.substitutions > 0 && rest[..end].contains([')', '\'', '"', '`', '(']) {
-            return Err(Unreadable("a comment inside a substitution"));
+            return Err(Unreadable("a substitution contains a comment"));
         }
         self.pos += end;
         Ok(())
@@ -143,7 +143,7 @@ impl Cursor<'_> {
             self.pos += keyword.len();
             Ok(())
         } else {
-            Err(Unreadable("a compound command is not complete"))
+            Err(Unreadable("a compound command is incomplete"))
         }
     }
 
@@ -183,14 +183,14 @@ impl Cursor<'_> {
                 }
                 return self.function_body();
             }
-            _ => return Err(Unreadable("a keyword stands where a command should begin")),
+            _ => return Err(Unreadable("a keyword is in the place of a command")),
         }
         self.redirects_after()
     }
 
     /// Parses the body after `name ()`.
     fn function_body(&mut self) -> Read<()> {
-        self.doubt(Doubt::Shifted("it defines a function, which may bear any command's name"));
+        self.doubt(Doubt::Shifted("it defines a function, which may replace any command"));
         self.skip_lines()?;
         match self.peek() {
             Some(b'(' | b'{') => self.nested(Self::command),
@@ -231,7 +231,7 @@ impl Cursor<'_> {
             let Some(written) = self.word()? else { break };
             any = true;
             if part.words.is_empty() && written.bare().is_some_and(is_torn) {
-                return Err(Unreadable("a keyword or an assignment is torn apart"));
+                return Err(Unreadable("a line break splits a keyword or an assignment"));
             }
             if !part.words.is_empty() && written.bare() == Some("{") {
                 return Err(Unreadable(SHELLS_DISAGREE));
@@ -248,7 +248,7 @@ impl Cursor<'_> {
         if part.words.is_empty() && part.assignments.is_empty() {
             let reads_file = self.src[..start].ends_with("$(") && self.peek() == Some(b')');
             if !reads_file {
-                self.doubt(Doubt::Shifted("zsh runs a command for a redirection that stands alone"));
+                self.doubt(Doubt::Shifted("zsh runs a command for a redirection without a command"));
             }
         }
         if let Some(slot) = self.script.parts.get_mut(part_index) {
@@ -268,7 +268,7 @@ impl Cursor<'_> {
         self.pos += 1;
         self.skip_blanks();
         if written.bare().is_none() || !self.eat(b')') {
-            return Err(Unreadable("a parenthesis stands behind a word"));
+            return Err(Unreadable("a parenthesis follows a word"));
         }
         Ok(true)
     }
@@ -299,8 +299,8 @@ impl Cursor<'_> {
                     break;
                 }
             }
-            self.expect(b')', "a list does not end")?;
-            self.doubt(Doubt::Shifted("it assigns a list, which may be the shell's own"));
+            self.expect(b')', "a list is not closed")?;
+            self.doubt(Doubt::Shifted("it assigns a list, which may change the shell itself"));
             Word::unknown()
         } else {
             self.word()?.unwrap_or_default().word

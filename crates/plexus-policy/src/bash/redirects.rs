@@ -28,7 +28,7 @@ impl Cursor<'_> {
         };
         self.pos += digits + len;
         if operator.get(len) == Some(&b'\\') && operator.get(len + 1) == Some(&b'\n') {
-            return Err(Unreadable("a redirection is torn apart"));
+            return Err(Unreadable("a line break splits a redirection"));
         }
         // `>!file` and `>>|file` open `file` in zsh.
         if matches!(operator.get(len), Some(b'!' | b'|')) {
@@ -40,7 +40,7 @@ impl Cursor<'_> {
             self.here_documents.push(HereDocument { delimiter, quoted, strip_tabs, part });
             return Ok(true);
         }
-        let target = self.word()?.ok_or(Unreadable("a redirection leads nowhere"))?.word;
+        let target = self.word()?.ok_or(Unreadable("a redirection has no target"))?.word;
         match kind {
             Kind::HereString => self.give(part, target),
             Kind::File(access) => self.script.redirects.push(Redirect { access, target }),
@@ -61,7 +61,7 @@ impl Cursor<'_> {
                 let plain =
                     |to: &str| to.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-./+@%,:".contains(&b));
                 if !descriptor && !target.literal().is_some_and(plain) {
-                    return Err(Unreadable("a redirection expands the name of its file twice"));
+                    return Err(Unreadable("a redirection expands its file name twice"));
                 }
                 if !descriptor {
                     self.script.redirects.push(Redirect { access: Access::Write, target });
@@ -82,13 +82,13 @@ impl Cursor<'_> {
     /// Parses the delimiter of a here-document, and whether it is quoted.
     fn delimiter(&mut self) -> Read<(String, bool)> {
         let from = self.pos;
-        let written = self.word()?.ok_or(Unreadable("a here-document has no end"))?;
+        let written = self.word()?.ok_or(Unreadable("a here-document has no delimiter"))?;
         let raw = &self.src[from..self.pos];
         let delimiter = written.word.literal().unwrap_or_default();
         let simple = !delimiter.is_empty()
             && delimiter.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'));
         if !simple {
-            return Err(Unreadable("a here-document's end is written in a way that shells disagree about"));
+            return Err(Unreadable("shells disagree about the delimiter of a here-document"));
         }
         let quoted = raw != delimiter;
         if quoted
@@ -96,7 +96,7 @@ impl Cursor<'_> {
             && raw != format!("\"{delimiter}\"")
             && raw != format!("\\{delimiter}")
         {
-            return Err(Unreadable("a here-document's end is written in a way that shells disagree about"));
+            return Err(Unreadable("shells disagree about the delimiter of a here-document"));
         }
         Ok((delimiter.to_owned(), quoted))
     }
@@ -126,7 +126,7 @@ impl Cursor<'_> {
             // Some shells also accept `EOF)` as the end.
             let tail = stripped.strip_prefix(here_document.delimiter.as_str()).unwrap_or_default();
             if tail.starts_with([')', '`', ' ', '\t']) || end == rest.len() {
-                return Err(Unreadable("a here-document does not end"));
+                return Err(Unreadable("a here-document is not closed"));
             }
             self.pos += end + 1;
         }
@@ -136,7 +136,7 @@ impl Cursor<'_> {
     fn expanded(&mut self, body: &str) -> Read<Word> {
         // A backslash at the end of a line could hide the delimiter.
         if body.contains("\\\n") {
-            return Err(Unreadable("a here-document joins lines"));
+            return Err(Unreadable("a here-document contains a line continuation"));
         }
         self.nested(|cursor| {
             let mut within = Cursor::new(body, cursor.depth);
@@ -173,14 +173,14 @@ impl Cursor<'_> {
                 Some(b'&' | b'|') if self.raw_at(1) == self.raw() => self.pos += 2,
                 Some(b'<' | b'>' | b'(' | b')') if self.raw_at(1) != Some(b'(') => self.pos += 1,
                 _ => {
-                    let word = self.word()?.ok_or(Unreadable("a test does not end"))?;
+                    let word = self.word()?.ok_or(Unreadable("a test is not closed"))?;
                     if std::mem::take(&mut computes_next) && !zsh::is_number(&word.word) {
                         self.doubt(Doubt::Shifted(ARITHMETIC));
                     }
                     match word.bare() {
                         Some("]]") => break,
                         Some("-t") => computes_next = true,
-                        Some("=~") => return Err(Unreadable("it matches a regular expression")),
+                        Some("=~") => return Err(Unreadable("it uses a regular expression")),
                         Some("-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" | "-v" | "-R") => {
                             self.doubt(Doubt::Shifted(ARITHMETIC));
                         }

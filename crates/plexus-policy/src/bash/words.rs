@@ -46,7 +46,7 @@ impl Cursor<'_> {
             if matches!(byte, b'<' | b'>') && self.raw_at(1) == Some(b'(') {
                 // Shells disagree whether this is a process substitution in the middle of a word.
                 if self.pos != start {
-                    return Err(Unreadable("a process substitution stands inside a word"));
+                    return Err(Unreadable("a word contains a process substitution"));
                 }
                 written.plain = false;
                 self.pos += 2;
@@ -64,7 +64,7 @@ impl Cursor<'_> {
             return Err(Unreadable(SHELLS_DISAGREE));
         }
         if !self.here_documents.is_empty() && self.src[start..self.pos].contains('\n') {
-            return Err(Unreadable("a line goes on where a here-document should begin"));
+            return Err(Unreadable("a line break in a word separates a here-document from its command"));
         }
         Ok(Some(written))
     }
@@ -85,7 +85,7 @@ impl Cursor<'_> {
             b'\\' => {
                 self.pos += 1;
                 if self.raw().is_none() {
-                    return Err(Unreadable("it ends in a backslash"));
+                    return Err(Unreadable("it ends with a backslash"));
                 }
                 written.word.push_str(self.take_char());
             }
@@ -164,7 +164,7 @@ impl Cursor<'_> {
     /// Parses a backslash where only some characters can be escaped.
     pub(super) fn escape_in_quotes(&mut self, word: &mut Word, escapable: &[u8]) -> Read<()> {
         match self.raw_at(1) {
-            None => return Err(Unreadable("it ends in a backslash")),
+            None => return Err(Unreadable("it ends with a backslash")),
             Some(b'\n') => self.pos += 2,
             Some(next) if escapable.contains(&next) => {
                 self.pos += 1;

@@ -4,7 +4,7 @@
 
 use super::script::{Assignment, Doubt, Part, Script, Word, base_name};
 
-const COMPUTES: &str = "zsh computes an operand, and what is computed may run commands";
+const COMPUTES: &str = "zsh evaluates an operand, which may run commands";
 
 /// Builtins that exist only in zsh and change the meaning of later words, or evaluate or run their operands.
 const ZSH_ONLY: [&str; 40] = [

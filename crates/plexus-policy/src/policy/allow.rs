@@ -21,9 +21,9 @@ impl Policy {
     pub(super) fn allows(&self, call: &Call<'_>, subject: &Subject<'_>) -> Verdict<'_> {
         let mut search = Search::new(self, call);
         let missing = match search.subject(subject) {
-            _ if self.allow.is_empty() => "no rule is about it".to_owned(),
+            _ if self.allow.is_empty() => "no rule matches it".to_owned(),
             // A line without a command, such as `x=1`, needs no rule, but then no rule matches it either.
-            Ok(()) if search.by.is_empty() => "no rule is about it".to_owned(),
+            Ok(()) if search.by.is_empty() => "no rule matches it".to_owned(),
             Err(missing) => missing,
             Ok(()) => {
                 let by: Vec<_> = search.by.iter().map(|position| self.decider(*position)).collect();
@@ -33,7 +33,7 @@ impl Policy {
                 return Verdict { effect: VerdictEffect::Allow, by, why };
             }
         };
-        let why = format!("{missing}; Claude Code takes its own course");
+        let why = format!("{missing}; Claude Code's permission rules decide");
         Verdict { effect: VerdictEffect::Unmentioned, by: Vec::new(), why }
     }
 }
@@ -89,7 +89,7 @@ impl<'p, 'c> Search<'p, 'c> {
                     .map_err(|bash::Unreadable(why)| format!("the command cannot be read: {why}"))?;
                 return self.script(script, 0);
             }
-            Subject::Path(_, None) => return Err("its path cannot be known".to_owned()),
+            Subject::Path(_, None) => return Err("its path cannot be determined".to_owned()),
             Subject::Path(family, Some(path)) => match path.extent {
                 Extent::Itself => path.target.real.iter().all(|real| self.path(*family, real)),
                 // The rule must match everything that may lie below, at any depth.
@@ -99,11 +99,11 @@ impl<'p, 'c> Search<'p, 'c> {
                 }),
             },
             Subject::Host(host) => {
-                let host = host.as_deref().ok_or("its host cannot be known")?;
+                let host = host.as_deref().ok_or("its host cannot be determined")?;
                 self.take(|_, _, specifier, _| matches!(specifier, Specifier::Domain(domain) if domain_matches(domain, host)))
             }
             Subject::Name(name) => {
-                let name = name.ok_or("it names none")?;
+                let name = name.ok_or("its input has no name")?;
                 self.take(|_, _, specifier, named| {
                     matches!(specifier, Specifier::Name(pattern) if tools::same(named, tool) && name_matches(pattern, name))
                 })
@@ -128,7 +128,7 @@ impl<'p, 'c> Search<'p, 'c> {
             return Err(doubt.why().to_owned());
         }
         if self.enters_repository(script) {
-            return Err("it changes to a folder that has, or may have, a repository of its own".to_owned());
+            return Err("it changes to a directory that is, or may be, a repository of its own".to_owned());
         }
         let moves = script.moves();
         for part in &script.parts {
@@ -180,7 +180,7 @@ impl<'p, 'c> Search<'p, 'c> {
             return Ok(());
         }
         match bash::unwrap(part) {
-            Some(_) if wrappers >= MAX_WRAPPERS => Err("it is wrapped too often".to_owned()),
+            Some(_) if wrappers >= MAX_WRAPPERS => Err("it has too many nested wrappers".to_owned()),
             Some(Inner::Part(inner)) => self.part(&inner, moves, wrappers + 1),
             Some(Inner::Script(script)) if moves == 0 => self.script(&script, wrappers + 1),
             _ => Err(self.missing(part, &line, &named, before)),
@@ -210,12 +210,14 @@ impl<'p, 'c> Search<'p, 'c> {
         };
         match first.and_then(|at| part.words.get(*at)) {
             Some(word) => format!(
-                "`{}` in `{}` is not known to be harmless, so `{rule}` does not cover it: spell it out in the rule",
+                "`{}` in `{}` may do harm, so `{rule}` does not match it: use a rule that contains this \
+                 argument",
                 shown(std::slice::from_ref(word)),
                 shown(&part.words),
             ),
             None => format!(
-                "`{}` can do more than its words say, so `{rule}` does not cover it: it needs a rule without a wildcard",
+                "`{}` can do more than its words show, so `{rule}` does not match it: use a rule without a \
+                 wildcard",
                 shown(&part.words),
             ),
         }
@@ -242,7 +244,7 @@ impl<'p, 'c> Search<'p, 'c> {
         }
         let file =
             named_file(&redirect.target, self.call.home).filter(|file| moves == 0 || file.is_absolute());
-        let Some(file) = file else { return Err("it opens a file that cannot be known".to_owned()) };
+        let Some(file) = file else { return Err("it opens a file that cannot be determined".to_owned()) };
         if redirect.access == Access::Read && self.is_inside(&file) {
             return Ok(());
         }

@@ -61,20 +61,21 @@ impl Policy {
             let RuleMatch { certainty, why } = self.match_rule(position, call, subject, &found);
             match certainty {
                 Certainty::Yes => {
-                    return Some(self.verdict(VerdictEffect::Deny, position, "it is denied by"));
+                    return Some(self.verdict(VerdictEffect::Deny, position, "it matches the deny rule"));
                 }
                 Certainty::Maybe => asked = asked.or(Some((position, why))),
                 Certainty::No => {}
             }
         }
         if let Some((position, why)) = asked {
-            let why = format!("{}, so it may be meant by", why.unwrap_or("it cannot be judged"));
+            let why =
+                format!("{}, so it may match the deny rule", why.unwrap_or("the call cannot be evaluated"));
             return Some(self.verdict(VerdictEffect::Ask, position, &why));
         }
         let ask = self
             .in_force(&self.ask, call)
             .find(|position| self.match_rule(*position, call, subject, &found).certainty > Certainty::No)?;
-        Some(self.verdict(VerdictEffect::Ask, ask, "it is to be asked about by"))
+        Some(self.verdict(VerdictEffect::Ask, ask, "it matches the ask rule"))
     }
 
     fn verdict(&self, effect: VerdictEffect, position: RulePosition, why: &str) -> Verdict<'_> {
@@ -97,9 +98,9 @@ impl Policy {
             (_, Subject::Program(program)) => self.match_program(position, call, program, found),
             (_, Subject::Other(contents)) => self.match_contents(position, call, contents, found),
             (Specifier::Path(of, pattern), Subject::Path(family, at)) if restricts(*of, *family) => {
-                let Some(at) = at else { return maybe("its path cannot be known") };
+                let Some(at) = at else { return maybe("its path cannot be determined") };
                 let Some(number) = position.path.filter(|_| pattern.is_absolute()) else {
-                    return maybe("the rule's path is relative to nothing");
+                    return maybe("the relative path of the rule has no base directory");
                 };
                 if found.target.get_or_init(|| self.paths.matching_any(&at.target)).contains(&number) {
                     return YES;
@@ -107,13 +108,13 @@ impl Policy {
                 match_search(at, pattern)
             }
             (Specifier::Domain(domain), Subject::Host(host)) => match host {
-                None => maybe("its host cannot be known"),
+                None => maybe("its host cannot be determined"),
                 Some(host) if domain_matches(domain, host) => YES,
                 Some(_) => NO,
             },
             (Specifier::Name(pattern), Subject::Name(name)) if tools::same(&rule.tool, call.tool_name) => {
                 match name {
-                    None => maybe("it names none"),
+                    None => maybe("its input has no name"),
                     Some(name) if name_matches(pattern, name) => YES,
                     Some(_) => NO,
                 }
@@ -161,7 +162,7 @@ impl Policy {
         };
         match self.match_line(position, call, program, found) {
             RuleMatch { certainty: Certainty::No, .. } if concerns => {
-                maybe("what it runs is not a command line")
+                maybe("it runs code that is not a command line")
             }
             matched => matched,
         }
@@ -189,9 +190,9 @@ impl Policy {
         }
         match &rule.specifier {
             Specifier::Whole if !matches!(rule.tool.as_str(), "Bash" | "Edit" | "Read") => NO,
-            _ if contents.cut => maybe("its input holds too many texts"),
+            _ if contents.cut => maybe("its input has too many strings to check"),
             Specifier::Path(_, pattern) if !pattern.is_absolute() => {
-                maybe("the rule's path is relative to nothing")
+                maybe("the relative path of the rule has no base directory")
             }
             Specifier::Path(..) => {
                 let named = found.named.get_or_init(|| self.paths_in_input(contents, call));
@@ -246,7 +247,7 @@ impl Policy {
             Err(_) => return maybe("the command cannot be read"),
         };
         let Some(number) = position.path.filter(|_| pattern.is_absolute()) else {
-            return maybe("the rule's path is relative to nothing");
+            return maybe("the relative path of the rule has no base directory");
         };
         let opened = found.opened.get_or_init(|| {
             let moves = script.moves();
@@ -264,7 +265,7 @@ impl Policy {
                 Some(rules) if rules.contains(&number) => return YES,
                 Some(_) => {}
                 None if *access == Access::Write || of == Family::Read => {
-                    best = maybe("it opens a file that cannot be known")
+                    best = maybe("it opens a file that cannot be determined")
                 }
                 None => {}
             }
@@ -328,7 +329,7 @@ fn match_search(at: &subject::PathTarget, pattern: &PathPattern) -> RuleMatch {
     let folder = pattern.literal_folder();
     let overlaps = |real: &Path| real.starts_with(&folder) || folder.starts_with(real);
     if overlaps(&at.target.lexical) || at.target.real.iter().any(|real| overlaps(real)) {
-        return maybe("it searches a folder where such files may lie");
+        return maybe("it searches a directory that may contain such files");
     }
     NO
 }
@@ -355,7 +356,7 @@ fn match_command(pattern: &CommandPattern, command: &Command) -> RuleMatch {
     let suspected = || reach.suspects.iter().any(|suspect| pattern.stands_in(suspect));
     match (best, reach.unseen) {
         (Certainty::No, _) if suspected() => {
-            maybe("it stands among the words of a command that may run them")
+            maybe("a command that may run its arguments contains such a command")
         }
         (Certainty::No, Some(why)) => maybe(why),
         (Certainty::Maybe, why) => maybe(why.unwrap_or("its words are not known before it runs")),

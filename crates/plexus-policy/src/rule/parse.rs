@@ -32,7 +32,7 @@ fn read(text: &str) -> Result<Rule, Fault> {
     let Some(inside) = inside.strip_suffix(')') else { return fault(text.len(), "`)`") };
     let start = end + 1;
     if let Some(at) = inside.find(|c: char| c.is_control()) {
-        return fault(start + at, "a character that can be seen");
+        return fault(start + at, "a visible character");
     }
     if inside.is_empty() || inside == "*" {
         return Ok(whole());
@@ -43,7 +43,7 @@ fn read(text: &str) -> Result<Rule, Fault> {
         SpecifierKind::Path(family) => Specifier::Path(family, PathPattern::parse(inside).map_err(shifted)?),
         SpecifierKind::Domain => Specifier::Domain(domain(inside).map_err(shifted)?),
         SpecifierKind::Name => Specifier::Name(name(inside).map_err(shifted)?),
-        SpecifierKind::Nothing => return fault(end, format!("the end, since `{tool}` takes no specifier,")),
+        SpecifierKind::Nothing => return fault(end, format!("the end (`{tool}` takes no specifier)")),
     };
     Ok(Rule { tool: tool.to_owned(), specifier })
 }
@@ -72,7 +72,7 @@ fn command(text: &str) -> Result<CommandPattern, Fault> {
         match c {
             '\\' => {
                 let Some((_, escaped)) = chars.next() else {
-                    return fault(at + 1, "a character behind the backslash");
+                    return fault(at + 1, "a character after the backslash");
                 };
                 push(&mut segments, escaped);
                 trail.push('x');
@@ -86,7 +86,7 @@ fn command(text: &str) -> Result<CommandPattern, Fault> {
         trail.push(if quote.is_none() { c } else { 'x' });
     }
     if let Some((open, at)) = quote {
-        return fault(at, format!("the closing {open} of the quote that begins here"));
+        return fault(at, format!("the closing {open} of the quote that starts here"));
     }
     let mut tail = Tail::End;
     if trail.ends_with(&[':', '*']) || trail.ends_with(&[' ', '*']) {
@@ -129,7 +129,7 @@ fn domain(text: &str) -> Result<String, Fault> {
     }
     let host = host.strip_suffix('.').unwrap_or(host);
     if host.is_empty() || host.starts_with('.') || host.contains("..") {
-        return fault(start_of_host, "the name of a host");
+        return fault(start_of_host, "a host name");
     }
     let prefix = if start_of_host > start { "*." } else { "" };
     Ok(format!("{prefix}{}", host.to_ascii_lowercase()))

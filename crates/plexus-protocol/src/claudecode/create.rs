@@ -1,4 +1,4 @@
-//! `claudecode.create`: what a session is made with.
+//! `claudecode.create`: the parameters and the result of creating a session.
 
 use std::collections::BTreeMap;
 
@@ -16,9 +16,9 @@ use crate::{Object, SessionId, SessionName};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateParams {
-    /// 1 to 64 of letters, digits, `-`, `_`, `.`; unique among living sessions.
+    /// 1 to 64 letters, digits, `-`, `_` or `.`; unique among existing sessions.
     pub name: SessionName,
-    /// Absolute path of an existing directory: where the agent works.
+    /// Absolute path of an existing directory, in which the agent works.
     pub working_dir: String,
     /// Model for the agent.
     #[serde(default)]
@@ -26,61 +26,60 @@ pub struct CreateParams {
     /// Replaces Claude Code's own system prompt.
     #[serde(default)]
     pub system_prompt: Option<String>,
-    /// false: no gate, nobody is asked (operator only).
+    /// false: no gate and no approvals (operator only).
     #[serde(default)]
     pub loopback_enabled: Option<bool>,
-    /// How the agent asks; `control` unless said.
+    /// How the agent requests approvals; default `control`.
     #[serde(default)]
     pub channel: Option<Channel>,
-    /// What it may do by itself; `default` unless said.
+    /// What runs without an approval; default `default`.
     #[serde(default)]
     pub permission_mode: Option<PermissionMode>,
-    /// What is said at the gate; `own_course` unless said.
+    /// What the gate decides; default `own_course`.
     #[serde(default)]
     pub policy: Option<PolicyName>,
-    /// Rules for its tool calls and for those of all below it; what none of them mentions is for `policy`.
+    /// Rules for tool calls of the session and all below it; `policy` decides about calls that none matches.
     #[serde(default)]
     pub rules: Option<Vec<RuleGiven>>,
     /// Starts the first turn at once.
     #[serde(default)]
     pub prompt: Option<String>,
-    /// Environment of the agent, on top of what it inherits.
+    /// Environment variables, in addition to the inherited ones.
     #[serde(default)]
     pub env: Option<BTreeMap<String, String>>,
-    /// Whether the agent may start agents of its own.
+    /// Whether the agent may start agents itself.
     #[serde(default)]
     pub hub_tools: Option<bool>,
-    /// An approval not answered within this time expires.
+    /// An approval without an answer expires after this time.
     #[serde(default)]
     pub approval_timeout_secs: Option<u64>,
-    /// An approval goes on to the next above when whoever is asked has not answered it for so long (120 unless said), for
-    /// all below it as well.
+    /// An approval without an answer escalates after this time, also for all below it; default 120.
     #[serde(default)]
     pub escalate_after_secs: Option<u64>,
-    /// With `hub_tools`: when those below it ask while it has no turn, it is given one.
+    /// With `hub_tools`: starts a turn when a session below requests an approval while this one is idle.
     #[serde(default)]
     pub wake: Option<bool>,
-    /// Kept with the session, for the caller.
+    /// Stored with the session, for the caller.
     #[serde(default)]
     pub metadata: Option<Object>,
-    /// Live listeners get token deltas as well.
+    /// Live streams also send token deltas.
     #[serde(default)]
     pub deltas: Option<bool>,
-    /// A git worktree and branch of its own, made from `working_dir`.
+    /// Creates a git worktree and branch for the session, from `working_dir`.
     #[serde(default)]
     pub isolation: Option<Isolation>,
-    /// Limits for it and all below it, taken from what you have left.
+    /// Budget of the session and all below it, taken from what you have left.
     #[serde(default)]
     pub budget: Option<Budget>,
-    /// With `hub_tools`: what it may allow for those below it, as rules such as `Edit(src/**)`; left out, nothing: it can
-    /// deny, and the rest is asked further up.
+    /// With `hub_tools`: what it may allow for sessions below it, as rules such as `Edit(src/**)`. By default
+    /// it can only deny; other approvals escalate.
     #[serde(default)]
     pub approve_scope: Option<Vec<String>>,
-    /// MCP servers for the agent, by name, in Claude Code's own shape. Their tools stop at the gate as
-    /// `mcp__<name>__<tool>`. A session passes on its own: `{"type":"inherited"}`.
+    /// MCP servers for the agent, by name, in Claude Code's format. The gate sees their tools as
+    /// `mcp__<name>__<tool>`. A session can only pass on its own: `{"type":"inherited"}`.
     #[serde(default)]
     pub mcp_servers: Option<BTreeMap<String, McpServerGiven>>,
-    /// Loads the project's own settings, MCP servers and agents, as they are now (operator only).
+    /// Loads the project's settings, MCP servers and agents in their current state (operator only).
     #[serde(default)]
     pub trust_project: Option<bool>,
 }
@@ -89,22 +88,22 @@ pub struct CreateParams {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum CreateResult {
-    /// The session is there.
+    /// The session was created.
     Created {
         /// Its id.
         id: SessionId,
-        /// Where its conversation begins.
+        /// The start of its conversation.
         head: Position,
-        /// The first turn, when a prompt was given.
+        /// The first turn, if a prompt was given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         turn: Option<u64>,
-        /// For loopback_wait: all that comes of that turn is newer.
+        /// For loopback_wait: everything that happens in that turn is newer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cursor: Option<u64>,
-        /// With `hub_tools`: what it may allow for those below it.
+        /// With `hub_tools`: what it may allow for sessions below it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         may_decide: Option<Vec<String>>,
-        /// What to know about that.
+        /// An explanation of `may_decide`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hint: Option<String>,
     },

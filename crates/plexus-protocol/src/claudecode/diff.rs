@@ -1,4 +1,4 @@
-//! `claudecode.diff`: what a session has made of its worktree, as text to read.
+//! `claudecode.diff`: the changes of a session in its worktree, as unified diffs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,13 +10,13 @@ use crate::worktree::FileDiff;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DiffParams {
-    /// Which session, by id…
+    /// Session id.
     #[serde(default)]
     pub session_id: Option<SessionId>,
-    /// …or by name.
+    /// Session name instead of the id.
     #[serde(default)]
     pub name: Option<String>,
-    /// Only this file, of which more is shown then; a `path` as it was shown.
+    /// Shows more of this file only; a `path` from an earlier result.
     #[serde(default)]
     pub path: Option<String>,
 }
@@ -25,15 +25,15 @@ pub struct DiffParams {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum DiffResult {
-    /// How the worktree differs from the commit it began at, and from what was copied and set up there.
+    /// The differences from the initial state of the worktree: its base commit, copied files and setup.
     Ok {
-        /// That commit.
+        /// The base commit.
         base: String,
         /// The branch of the worktree.
         branch: String,
-        /// The files that differ, by path, new ones included.
+        /// The files that differ, by path, including new ones.
         files: Vec<FileDiff>,
-        /// Whether there are more.
+        /// Whether there are more files.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         truncated: bool,
     },

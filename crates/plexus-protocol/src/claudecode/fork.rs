@@ -1,4 +1,4 @@
-//! `claudecode.fork`: a session that shares the history of another up to a point.
+//! `claudecode.fork`: a new session that shares the history of another up to a point.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,15 +10,15 @@ use crate::{NodeId, SessionId, SessionName};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ForkParams {
-    /// The session, by id…
+    /// Session id.
     #[serde(default)]
     pub session_id: Option<SessionId>,
-    /// …or by name.
+    /// Session name instead of the id.
     #[serde(default)]
     pub name: Option<String>,
-    /// What the new one is called.
+    /// Name of the new session.
     pub new_name: SessionName,
-    /// The last turn, by number, or node, by id, that both share; left out, all that is finished.
+    /// The last shared turn (number) or node (id); by default everything that is finished.
     #[serde(default)]
     pub at: Option<ForkAt>,
 }
@@ -27,7 +27,7 @@ pub struct ForkParams {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ForkAt {
-    /// The end of this turn; 0 is before the first.
+    /// The end of this turn; 0 is before the first turn.
     Turn(u64),
     /// This node of its conversation.
     Node(NodeId),
@@ -37,11 +37,11 @@ pub enum ForkAt {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ForkResult {
-    /// The new session is there.
+    /// The new session was created.
     Forked {
         /// Its id.
         id: SessionId,
-        /// Where its conversation goes on.
+        /// The node from which its conversation continues.
         head: Position,
     },
 }

@@ -1,4 +1,4 @@
-//! `claudecode`: sessions and their turns. How both are shown is in `view`.
+//! `claudecode`: sessions and their turns. `view` has the types that show them.
 
 mod create;
 mod diff;
@@ -28,32 +28,32 @@ use crate::budget::{Budget, BudgetView};
 use crate::worktree::{LeftBelow, LeftWorktree};
 use crate::{SessionId, SessionName};
 
-/// How a child asks.
+/// How a child requests approvals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Channel {
-    /// On its own stdin and stdout.
+    /// On its stdin and stdout.
     #[default]
     Control,
     /// Through the MCP tool `loopback_permit`.
     Mcp,
 }
 
-/// What a child may do by itself, in Claude Code's own words.
+/// What a child may do without an approval, named as in Claude Code.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum PermissionMode {
-    /// Reading in the working directory runs, the rest asks.
+    /// Reads in the working directory run; other calls need approval.
     #[default]
     Default,
-    /// Edits in the working directory run as well, and so do simple file commands there, such as `touch` and `rm`.
+    /// Edits in the working directory also run, and simple file commands there, such as `touch` and `rm`.
     AcceptEdits,
-    /// It plans, and asks before it leaves planning.
+    /// The agent plans, and needs approval to leave plan mode.
     Plan,
 }
 
 impl PermissionMode {
-    /// The more an agent may do by itself, the higher.
+    /// How much a child may do without an approval; more is higher.
     pub fn looseness(self) -> u8 {
         match self {
             Self::Plan => 0,
@@ -62,7 +62,7 @@ impl PermissionMode {
         }
     }
 
-    /// The word on Claude Code's wire.
+    /// The name on Claude Code's wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -71,7 +71,7 @@ impl PermissionMode {
         }
     }
 
-    /// The mode of this name; newer versions call the default one `manual`.
+    /// The mode with this name; newer versions call the default mode `manual`.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "default" | "manual" => Some(Self::Default),
@@ -82,20 +82,20 @@ impl PermissionMode {
     }
 }
 
-/// What is said at the gate.
+/// What the gate decides about calls that no rule matches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PolicyName {
-    /// Nothing: every call takes Claude Code's own course.
+    /// Nothing: Claude Code's permission rules decide.
     #[default]
     OwnCourse,
-    /// Every call asks.
+    /// Every call needs approval.
     AskAll,
-    /// Reading tools run freely, the rest asks.
+    /// Reading tools run; other calls need approval.
     Approvals,
-    /// Starts in plan mode; reading runs freely, leaving plan mode asks.
+    /// Starts in plan mode: reading tools run, leaving plan mode needs approval.
     Plan,
-    /// Every call runs, and is recorded (operator only).
+    /// Every call runs, with an audit entry (operator only).
     AllowAll,
 }
 
@@ -112,17 +112,17 @@ impl PolicyName {
     }
 }
 
-/// What keeps an agent's processes from the hub's own files.
+/// What protects the hub's files from an agent's processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Wall {
-    /// They live where the data directory is empty, and cannot change that.
+    /// Namespaces: the processes see an empty data directory and cannot undo that.
     Namespaces,
-    /// Nothing: they are the same user's.
+    /// Nothing: the processes have the rights of the hub's user.
     None,
 }
 
-/// What an agent's sandbox protects besides the hub's own files.
+/// What an agent's sandbox protects besides the hub's files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SandboxView {
     /// Processes outside the sandbox, against signals.
@@ -139,49 +139,49 @@ pub struct SandboxView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Protection {
-    /// It is.
+    /// Protected.
     Held {
         /// The mechanism.
         by: String,
     },
-    /// It is not.
+    /// Not protected.
     Open {
         /// The reason.
         why: String,
     },
 }
 
-/// Where a session, or one of its turns, stands.
+/// The status of a session or of one of its turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Nothing was ever asked of it.
+    /// The session has had no turn yet.
     Idle,
-    /// It works.
+    /// The turn is running.
     Running,
-    /// It waits for an answer to an approval.
+    /// The turn waits for an approval.
     AwaitingPermission,
-    /// The last turn ended well.
+    /// The last turn is complete.
     Complete,
-    /// The last turn ended badly.
+    /// The last turn failed.
     Failed,
-    /// The last turn was ended by someone.
+    /// The last turn was interrupted.
     Interrupted,
 }
 
-/// Parameters that name a session and nothing else.
+/// Parameters that only identify a session.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SessionParams {
-    /// The session, by id…
+    /// Session id.
     #[serde(default)]
     pub session_id: Option<SessionId>,
-    /// …or by name.
+    /// Session name instead of the id.
     #[serde(default)]
     pub name: Option<String>,
 }
 
-/// Parameters of `claudecode.list` and others that take none.
+/// Parameters of `claudecode.list` and other methods without parameters.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoParams {}
@@ -190,13 +190,13 @@ pub struct NoParams {}
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RenameParams {
-    /// The session, by id…
+    /// Session id.
     #[serde(default)]
     pub session_id: Option<SessionId>,
-    /// …or by name.
+    /// Session name instead of the id.
     #[serde(default)]
     pub name: Option<String>,
-    /// What it is called from now on.
+    /// The new name.
     pub new_name: SessionName,
 }
 
@@ -204,13 +204,13 @@ pub struct RenameParams {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetPermissionModeParams {
-    /// The session, by id…
+    /// Session id.
     #[serde(default)]
     pub session_id: Option<SessionId>,
-    /// …or by name.
+    /// Session name instead of the id.
     #[serde(default)]
     pub name: Option<String>,
-    /// The mode from now on.
+    /// The new mode.
     pub mode: PermissionMode,
 }
 
@@ -218,13 +218,13 @@ pub struct SetPermissionModeParams {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetModelParams {
-    /// The session, by id…
+    /// Session id.
     #[serde(default)]
     pub session_id: Option<SessionId>,
-    /// …or by name.
+    /// Session name instead of the id.
     #[serde(default)]
     pub name: Option<String>,
-    /// The model from now on; Claude Code's own choice when left out.
+    /// The new model; by default Claude Code's own choice.
     #[serde(default)]
     pub model: Option<String>,
 }
@@ -233,13 +233,13 @@ pub struct SetModelParams {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetBudgetParams {
-    /// The session, by id…
+    /// Session id.
     #[serde(default)]
     pub session_id: Option<SessionId>,
-    /// …or by name.
+    /// Session name instead of the id.
     #[serde(default)]
     pub name: Option<String>,
-    /// The limits from now on, each the whole of it; those left out stay as they are.
+    /// The new amounts, each in total; omitted ones stay unchanged.
     pub budget: Budget,
 }
 
@@ -247,11 +247,11 @@ pub struct SetBudgetParams {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SetBudgetResult {
-    /// It was done.
+    /// The budget was set.
     Ok {
-        /// To which session.
+        /// The session.
         session_id: SessionId,
-        /// How all its limits stand now.
+        /// All its budgets now.
         budget: BudgetView,
     },
 }
@@ -262,7 +262,7 @@ pub enum SetBudgetResult {
 pub enum GetResult {
     /// The session.
     Ok {
-        /// As it is now.
+        /// Its current state.
         session: SessionView,
     },
 }
@@ -271,20 +271,20 @@ pub enum GetResult {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ListResult {
-    /// The sessions the caller may see.
+    /// The sessions that the caller may see.
     Ok {
-        /// A parent before its children, siblings as they were made.
+        /// A parent before its children; siblings in the order of creation.
         sessions: Vec<SessionView>,
     },
 }
 
-/// Result of methods that only say it was done.
+/// Result of methods that only confirm success.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum DoneResult {
-    /// It was done.
+    /// Success.
     Ok {
-        /// To which session.
+        /// The session.
         session_id: SessionId,
     },
 }
@@ -293,14 +293,14 @@ pub enum DoneResult {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum DeleteResult {
-    /// It is deleted.
+    /// The session was deleted.
     Ok {
-        /// Which session.
+        /// The session.
         session_id: SessionId,
-        /// What became of its worktree.
+        /// The outcome for its worktree.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         worktree: Option<LeftWorktree>,
-        /// What became of the worktrees of sessions below it.
+        /// The outcome for the worktrees of sessions below it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         below: Vec<LeftBelow>,
     },

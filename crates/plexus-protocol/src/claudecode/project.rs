@@ -1,5 +1,5 @@
-//! What agents get of files that Claude Code would read by itself: of a project's own, which an operator has taken up for a
-//! session (`trust_project`), as it is kept and as it is shown; and of the user's settings.
+//! What agents get from files that Claude Code would read by itself: the files of a project that the operator
+//! trusts (`trust_project`), as stored and as shown, and the user's settings.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use super::McpServer;
 use crate::{Object, SessionId, UnixSeconds};
 
-/// What was taken up of a project: a copy, which is all that a process of the session is ever given.
+/// The stored copy of a trusted project. Processes of the session get only this copy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrustedProject {
-    /// The files it was taken from, and the programs among them that its servers name: by their path in the working
-    /// directory, each with the hash of its content.
+    /// The trusted files, and the programs of the project that its servers start: the path in the working
+    /// directory, and the hash of the content.
     pub files: BTreeMap<String, String>,
-    /// When.
+    /// When the operator trusted it.
     pub trusted_at: UnixSeconds,
     /// Its model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,25 +26,25 @@ pub struct TrustedProject {
     /// Its MCP servers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub mcp_servers: BTreeMap<String, McpServer>,
-    /// Its agents, by name, as Claude Code is told of them.
+    /// Its agents, by name, in the format that Claude Code reads.
     #[serde(default, skip_serializing_if = "Object::is_empty")]
     pub agents: Object,
-    /// What stands in the files and was not taken up.
+    /// Parts of the files that are not loaded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
 }
 
-/// A trusted project as it is shown: names only.
+/// A trusted project as shown: names only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProjectView {
-    /// The files that the trust is about.
+    /// The trusted files.
     pub files: Vec<String>,
-    /// Those of them that are not as they were: no process is started until they are trusted again.
+    /// Trusted files that have changed since: no process starts until they are trusted again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
     /// When it was trusted.
     pub trusted_at: UnixSeconds,
-    /// Its environment variables, by name.
+    /// The names of its environment variables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
     /// Its MCP servers.
@@ -53,7 +53,7 @@ pub struct ProjectView {
     /// Its agents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
-    /// What stands in its files and is not taken up.
+    /// Parts of its files that are not loaded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
 }
@@ -62,13 +62,13 @@ pub struct ProjectView {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrustProjectParams {
-    /// The session, by id…
+    /// Session id.
     #[serde(default)]
     pub session_id: Option<SessionId>,
-    /// …or by name.
+    /// Session name instead of the id.
     #[serde(default)]
     pub name: Option<String>,
-    /// false: nothing of the project is loaded any more.
+    /// false: stops loading files of the project.
     #[serde(default)]
     pub trust: Option<bool>,
 }
@@ -77,11 +77,11 @@ pub struct TrustProjectParams {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TrustProjectResult {
-    /// It is so from the session's next process on.
+    /// In effect from the session's next process on.
     Ok {
         /// The session.
         session_id: SessionId,
-        /// What is taken up.
+        /// The loaded project.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         project: Option<ProjectView>,
     },
@@ -91,7 +91,7 @@ pub enum TrustProjectResult {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UserSettingsParams {
-    /// true: what is in the file now counts from now on.
+    /// true: applies the current content of the file.
     #[serde(default)]
     pub accept: Option<bool>,
 }
@@ -100,16 +100,16 @@ pub struct UserSettingsParams {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum UserSettingsResult {
-    /// What counts.
+    /// The settings in effect.
     Ok {
-        /// The file; left out where it is not read.
+        /// The file; omitted if the hub does not read it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         file: Option<String>,
-        /// What agents get of it, by name.
+        /// The names of the settings that agents get.
         loads: Vec<String>,
-        /// What it denies to all of them.
+        /// The deny rules, which apply to all agents.
         deny: Vec<String>,
-        /// What in the file is not what counts, by name, and waits to be accepted.
+        /// The names of the settings in the file that differ and wait to be accepted.
         changed: Vec<String>,
     },
 }

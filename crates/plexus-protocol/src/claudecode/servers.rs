@@ -1,5 +1,5 @@
-//! MCP servers of a session besides the hub's own: how `claudecode.create` and a project's `.mcp.json` give them, and how
-//! they are kept. Whatever may be a secret in them is left out where they are printed.
+//! MCP servers of a session besides the hub's own: as `claudecode.create` and a project's `.mcp.json` specify
+//! them, and as they are stored. Debug output omits anything that may be secret.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,26 +7,26 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a server is reached.
+/// How a server is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum McpServerKind {
     /// A program that the agent starts.
     Stdio,
-    /// Over HTTP.
+    /// HTTP.
     #[serde(alias = "streamable-http")]
     Http,
-    /// Over HTTP, in the older way.
+    /// HTTP with server-sent events, the older transport.
     Sse,
-    /// One of the maker's own, by its name.
+    /// A server of the creating session, by its name.
     Inherited,
 }
 
-/// A server in Claude Code's own shape.
+/// A server in Claude Code's format.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct McpServerGiven {
-    /// `stdio` where there is a `command`; `inherited`: the caller's own of this name.
+    /// Default `stdio` if `command` is present; `inherited`: the caller's own server with this name.
     #[serde(default, rename = "type")]
     #[schemars(description = "")]
     pub kind: Option<McpServerKind>,
@@ -50,7 +50,7 @@ pub struct McpServerGiven {
     #[serde(default)]
     #[schemars(description = "")]
     pub headers: Option<BTreeMap<String, String>>,
-    /// Milliseconds that a call may take.
+    /// Timeout of a call, in milliseconds.
     #[serde(default)]
     #[schemars(description = "")]
     pub timeout: Option<u64>,
@@ -62,7 +62,7 @@ impl fmt::Debug for McpServerGiven {
     }
 }
 
-/// A server as it is kept, and as Claude Code reads it.
+/// A server as stored, and as Claude Code reads it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum McpServer {
@@ -73,28 +73,28 @@ pub enum McpServer {
         /// Its arguments.
         #[serde(default)]
         args: Vec<String>,
-        /// Its environment, on top of the agent's.
+        /// Its environment, in addition to the agent's.
         #[serde(default)]
         env: BTreeMap<String, String>,
-        /// Milliseconds that a call may take.
+        /// Timeout of a call, in milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout: Option<u64>,
     },
-    /// Over HTTP.
+    /// HTTP.
     Http(McpEndpoint),
-    /// Over HTTP, in the older way.
+    /// HTTP with server-sent events, the older transport.
     Sse(McpEndpoint),
 }
 
-/// Where a server is reached over HTTP.
+/// The address of a server over HTTP.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpEndpoint {
-    /// Where.
+    /// The URL.
     pub url: String,
-    /// What each request carries.
+    /// The headers of each request.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// Milliseconds that a call may take.
+    /// Timeout of a call, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<u64>,
 }

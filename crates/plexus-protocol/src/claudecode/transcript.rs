@@ -1,20 +1,20 @@
-//! `claudecode.transcript`: a session's whole conversation, to be kept or shown.
+//! `claudecode.transcript`: a session's whole conversation, to keep or to show.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::SessionId;
 
-/// What a transcript is written as.
+/// The format of a transcript.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TranscriptFormat {
     /// Markdown.
     #[default]
     Markdown,
-    /// One node of the conversation as JSON on each line.
+    /// JSON lines, one per node of the conversation.
     Jsonl,
-    /// A page to be opened in a browser, with the decisions in line; it loads nothing and runs nothing.
+    /// A page for a browser, with the decisions inline. It loads nothing and runs no scripts.
     Html,
 }
 
@@ -22,19 +22,19 @@ pub enum TranscriptFormat {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TranscriptParams {
-    /// The session, by id…
+    /// Session id.
     #[serde(default)]
     pub session_id: Option<SessionId>,
-    /// …or by name.
+    /// Session name instead of the id.
     #[serde(default)]
     pub name: Option<String>,
-    /// As what; `markdown` unless said.
+    /// The format; default `markdown`.
     #[serde(default)]
     pub format: Option<TranscriptFormat>,
-    /// Goes on from here: the `next` of the part before.
+    /// Continues from here: the `next` of the previous part.
     #[serde(default)]
     pub from: Option<u64>,
-    /// How many nodes of the conversation at most.
+    /// Maximum number of nodes.
     #[serde(default)]
     pub limit: Option<u64>,
 }
@@ -43,7 +43,7 @@ pub struct TranscriptParams {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TranscriptResult {
-    /// A part of it; all parts, one after the other, are the whole.
+    /// A part of the transcript; concatenate all parts.
     Ok {
         /// The text.
         text: String,

@@ -1,4 +1,4 @@
-//! `claudecode.chat`, `chat_async`, `send`, `poll` and `event`: a turn is begun, added to and read.
+//! `claudecode.chat`, `chat_async`, `send`, `poll` and `event`: start a turn, add to it and read it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,15 +11,15 @@ use crate::{Approval, Attention, NumberedEvent, Object, SessionId, UnixSeconds};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChatParams {
-    /// The session, by id…
+    /// Session id.
     #[serde(default)]
     pub session_id: Option<SessionId>,
-    /// …or by name.
+    /// Session name instead of the id.
     #[serde(default)]
     pub name: Option<String>,
-    /// What the agent is to do; at most 16 MiB.
+    /// The task for the agent; at most 16 MiB.
     pub prompt: String,
-    /// Has Claude Code read the files that are named as `@path` in it, unasked (operator only).
+    /// Lets Claude Code read files named as `@path` in it without an approval (operator only).
     #[serde(default)]
     pub expand: Option<bool>,
 }
@@ -28,13 +28,13 @@ pub struct ChatParams {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ChatAsyncResult {
-    /// The turn began.
+    /// The turn started.
     Started {
         /// The session.
         session_id: SessionId,
         /// The turn's number.
         turn: u64,
-        /// For loopback_wait: all that comes of this turn is newer.
+        /// For loopback_wait: everything that happens in this turn is newer.
         cursor: u64,
     },
 }
@@ -43,7 +43,7 @@ pub enum ChatAsyncResult {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SendResult {
-    /// The message is part of the turn.
+    /// The message was added to the turn.
     Sent {
         /// The session.
         session_id: SessionId,
@@ -56,25 +56,25 @@ pub enum SendResult {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PollParams {
-    /// The session, by id…
+    /// Session id.
     #[serde(default)]
     pub session_id: Option<SessionId>,
-    /// …or by name.
+    /// Session name instead of the id.
     #[serde(default)]
     pub name: Option<String>,
-    /// First event wanted; else on from this caller's last position.
+    /// First event; by default your last position.
     #[serde(default)]
     pub from_seq: Option<u64>,
-    /// At most so many events; 100 unless said.
+    /// Maximum number of events; default 100.
     #[serde(default)]
     pub limit: Option<u64>,
-    /// Which turn; the latest unless said.
+    /// The turn; default the latest.
     #[serde(default)]
     pub turn: Option<u64>,
-    /// Wait up to so long for something new.
+    /// Waits up to this long for a new event.
     #[serde(default)]
     pub wait_ms: Option<u64>,
-    /// Cut texts longer than this; 8192 unless said.
+    /// Truncates longer texts; default 8192.
     #[serde(default)]
     pub max_bytes: Option<u64>,
 }
@@ -83,24 +83,24 @@ pub struct PollParams {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum PollResult {
-    /// What there is.
+    /// The events and the state of the turn.
     Ok {
-        /// Where the turn stands.
+        /// The status of the turn.
         status: Status,
-        /// Which turn; 0 before the first.
+        /// The turn; 0 before the first.
         turn: u64,
-        /// Its events from the position asked for.
+        /// Its events from the requested position on.
         events: Vec<NumberedEvent>,
-        /// What keeps the agent from going on.
+        /// Why the agent cannot continue.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attention: Vec<Attention>,
-        /// What of this session waits for an answer now.
+        /// The open approvals of this session.
         pending_approvals: Vec<Approval>,
-        /// The first event the next poll returns.
+        /// The first event that the next poll returns.
         read_position: u64,
-        /// How many events the turn has.
+        /// The number of events of the turn.
         total_events: u64,
-        /// Whether there are more than were returned.
+        /// Whether the turn has more events than were returned.
         has_more: bool,
     },
 }
@@ -109,16 +109,16 @@ pub enum PollResult {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EventParams {
-    /// The session, by id…
+    /// Session id.
     #[serde(default)]
     pub session_id: Option<SessionId>,
-    /// …or by name.
+    /// Session name instead of the id.
     #[serde(default)]
     pub name: Option<String>,
-    /// Which turn; the latest unless said.
+    /// The turn; default the latest.
     #[serde(default)]
     pub turn: Option<u64>,
-    /// Which event.
+    /// The number of the event.
     pub seq: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Sessions, their trees and their turns in progress, as they are shown.
+//! How sessions, their trees and their turns in progress are shown.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,112 +9,112 @@ use crate::budget::BudgetView;
 use crate::worktree::WorktreeView;
 use crate::{AskedOf, Attention, Object, SessionId, SessionName, UnixSeconds};
 
-/// A session as `get` and `list` show it.
+/// A session as `get` and `list` return it.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct SessionView {
     /// Its id.
     pub id: SessionId,
     /// Its name.
     pub name: SessionName,
-    /// Where it stands.
+    /// Its status.
     pub status: Status,
-    /// What keeps it from going on.
+    /// Why it cannot continue.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attention: Vec<Attention>,
     /// Its latest turn; 0 before the first.
     pub turn: u64,
-    /// Where it works.
+    /// Its working directory.
     pub working_dir: String,
     /// Its own worktree, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<WorktreeView>,
-    /// The model it was given.
+    /// Its configured model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How it asks.
+    /// How it requests approvals.
     pub channel: Channel,
-    /// Whether its calls stop at the gate.
+    /// Whether its calls pass the gate.
     pub loopback_enabled: bool,
-    /// What is said at the gate.
+    /// What the gate decides about calls that no rule matches.
     pub policy: PolicyName,
-    /// The mode its process last said it is in, or the one it will be started in.
+    /// The mode that its process last reported, or the one in which the next process starts.
     pub permission_mode: String,
-    /// Whether it may start agents of its own.
+    /// Whether it may start agents itself.
     pub hub_tools: bool,
-    /// Who answers for it.
+    /// Its creator, which decides its approvals first.
     pub answers_to: AskedOf,
-    /// How many levels it is below the uppermost session that you see.
+    /// The number of levels below the topmost session that you see.
     pub depth: u32,
-    /// How many approvals wait for an answer.
+    /// The number of its open approvals.
     pub pending_approvals: u64,
-    /// What its turns have cost.
+    /// The cost of its turns.
     pub cost_usd: f64,
-    /// It and all below it, together.
+    /// Sums over the session and all below it.
     pub tree: TreeView,
-    /// What it and all below it may use; left out where it has no limit of its own.
+    /// The budget of the session and all below it; omitted if it has none of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetView>,
-    /// Where its conversation stands.
+    /// The last node of its conversation.
     pub head: Position,
-    /// When an unanswered approval expires.
+    /// After how many seconds an approval without an answer expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval_timeout_secs: Option<u64>,
-    /// When an unanswered approval goes on to the next above, if that was said.
+    /// After how many seconds an approval without an answer escalates, if configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalate_after_secs: Option<u64>,
-    /// Whether it is given a turn when those below it ask.
+    /// Whether it gets a turn when sessions below it request approvals.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wake: bool,
-    /// The process of its present run.
+    /// The process of its current run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<i32>,
-    /// What keeps its processes from the hub's own files; `get` tells.
+    /// What protects the hub's files from its processes; in `get` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall: Option<Wall>,
-    /// Why there is no such wall.
+    /// Why nothing protects them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_missing: Option<String>,
-    /// What the sandbox of its processes protects besides; `get` tells, where there is a sandbox.
+    /// What the sandbox of its processes protects besides; in `get` only, if there is a sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxView>,
-    /// What its processes load besides Claude Code itself, by name; `get` tells.
+    /// What its processes load besides Claude Code itself; in `get` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loads: Option<LoadsView>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: UnixSeconds,
-    /// What its maker kept with it.
+    /// The metadata that its creator stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
 }
 
-/// What the processes of a session load besides Claude Code itself. Names only: what stands behind them may be secret.
+/// What the processes of a session load besides Claude Code itself. Names only: the contents may be secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadsView {
-    /// The MCP servers it was given.
+    /// Its MCP servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mcp_servers: Vec<String>,
-    /// What it gets of the user's own settings.
+    /// The user's settings that it gets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub user_settings: Vec<String>,
-    /// What of the project's own files the operator trusts.
+    /// The project files that the operator trusts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<ProjectView>,
 }
 
-/// What a session and all below it come to.
+/// Sums over a session and all below it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TreeView {
-    /// How many they are.
+    /// The number of sessions.
     pub sessions: u64,
-    /// How many of them have a turn in progress.
+    /// The number of sessions with a turn in progress.
     pub running: u64,
-    /// How many approvals of theirs wait for an answer.
+    /// The number of their open approvals.
     pub pending_approvals: u64,
-    /// What their turns have cost.
+    /// The cost of their turns.
     pub cost_usd: f64,
 }
 
-/// One turn in progress, as `claudecode.streams` shows it.
+/// A turn in progress, as `claudecode.streams` returns it.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct StreamView {
     /// The session.
@@ -123,15 +123,15 @@ pub struct StreamView {
     pub session_name: SessionName,
     /// The turn.
     pub turn: u64,
-    /// Where it stands.
+    /// Its status.
     pub status: Status,
-    /// What keeps the agent from going on.
+    /// Why the agent cannot continue.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attention: Vec<Attention>,
-    /// How many events it has.
+    /// The number of its events.
     pub total_events: u64,
-    /// The first event the caller's next poll returns.
+    /// The first event that the caller's next poll returns.
     pub read_position: u64,
-    /// When it began.
+    /// When it started.
     pub started_at: UnixSeconds,
 }

@@ -50,5 +50,5 @@ impl Toolbox for HubTools {
 fn principal(context: &RequestContext<RoleServer>) -> Result<Principal, Error> {
     let parts = context.extensions.get::<http::request::Parts>();
     let known = parts.and_then(|parts| parts.extensions.get::<Principal>()).cloned();
-    known.ok_or_else(|| Error::new(ErrorKind::Internal, "nobody knows who is calling"))
+    known.ok_or_else(|| Error::new(ErrorKind::Internal, "the caller is unknown"))
 }

@@ -116,7 +116,7 @@ impl Kind {
             name: Option<String>,
         }
         if bytes.trim_ascii_start().starts_with(b"[") {
-            return Self::Refused(invalid(Value::Null, "MCP has no batches"));
+            return Self::Refused(invalid(Value::Null, "MCP does not support batches"));
         }
         // First a partial parse: most bodies are not permits, and some are large.
         let is_permit = serde_json::from_slice::<Envelope>(bytes).is_ok_and(|envelope| {
@@ -132,7 +132,7 @@ impl Kind {
         };
         let id = message["id"].take();
         if !(id.is_string() || id.is_number()) {
-            return Self::Refused(invalid(Value::Null, "`id` is a string or a number"));
+            return Self::Refused(invalid(Value::Null, "`id` must be a string or a number"));
         }
         let params = &mut message["params"];
         let progress_token = Some(params["_meta"]["progressToken"].take()).filter(|token| !token.is_null());
@@ -184,7 +184,7 @@ impl Waiting {
                 decision = &mut waiting.decision => (Ok(sse::decision(&waiting.jsonrpc_id, &decision)), false),
                 _ = waiting.ticks.tick() => {
                     waiting.signs += 1;
-                    tracing::debug!(signs = waiting.signs, "a waiting permit shows that it is alive");
+                    tracing::debug!(signs = waiting.signs, "sent progress for a waiting permit");
                     (Ok(sse::sign_of_life(waiting.progress_token.as_ref(), waiting.signs)), true)
                 }
                 // Aborted rather than ended: a client reconnects to an aborted stream.

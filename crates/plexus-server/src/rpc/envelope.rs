@@ -37,14 +37,14 @@ impl Incoming {
             Err(error) => Self::One(Err(refusal(
                 PARSE_ERROR,
                 "parse_error",
-                &format!("this is not JSON: {error}"),
+                &format!("the body is not valid JSON: {error}"),
                 Value::Null,
             ))),
             Ok(Value::Array(members)) if members.is_empty() => {
-                Self::One(Err(invalid("a batch holds at least one call", Value::Null)))
+                Self::One(Err(invalid("a batch must have at least one call", Value::Null)))
             }
             Ok(Value::Array(members)) if members.len() > BATCH => {
-                Self::One(Err(invalid(&format!("a batch holds at most {BATCH} calls"), Value::Null)))
+                Self::One(Err(invalid(&format!("a batch can have at most {BATCH} calls"), Value::Null)))
             }
             Ok(Value::Array(members)) => Self::Batch(members.into_iter().map(member).collect()),
             Ok(value) => Self::One(member(value)),
@@ -54,22 +54,22 @@ impl Incoming {
 
 fn member(value: Value) -> Member {
     let Value::Object(mut object) = value else {
-        return Err(invalid("a call is a JSON object", Value::Null));
+        return Err(invalid("a call must be a JSON object", Value::Null));
     };
     let id = object.remove("id");
     if !matches!(id, None | Some(Value::Null | Value::String(_) | Value::Number(_))) {
-        return Err(invalid("`id` is a string or a number", Value::Null));
+        return Err(invalid("`id` must be a string or a number", Value::Null));
     }
     let answer_to = || id.clone().unwrap_or(Value::Null);
     if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
-        return Err(invalid("`jsonrpc` has to be \"2.0\"", answer_to()));
+        return Err(invalid("`jsonrpc` must be \"2.0\"", answer_to()));
     }
     let Some(Value::String(method)) = object.remove("method") else {
-        return Err(invalid("`method` has to be the name of a method", answer_to()));
+        return Err(invalid("`method` must be the name of a method", answer_to()));
     };
     let params = object.remove("params").unwrap_or(Value::Null);
     if !matches!(params, Value::Null | Value::Object(_) | Value::Array(_)) {
-        return Err(invalid("`params` has to be an object", answer_to()));
+        return Err(invalid("`params` must be an object", answer_to()));
     }
     Ok(Call { id, method, params })
 }
@@ -88,7 +88,7 @@ pub(crate) fn answer(id: Value, outcome: Result<Value, Error>) -> Value {
 
 /// The error for a call that was waiting when the hub shut down.
 pub(crate) fn hub_shut_down() -> Error {
-    Error::new(ErrorKind::ShuttingDown, "the hub is going away; call again when it is back")
+    Error::new(ErrorKind::ShuttingDown, "the hub is shutting down; call again after it has restarted")
 }
 
 /// A notification that belongs to the call `id`.

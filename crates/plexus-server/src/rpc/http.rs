@@ -79,8 +79,7 @@ impl Answers {
         if self.charge.grow(text.len().min(self.most)).is_ok() {
             return Some(text);
         }
-        let why =
-            "the answers that the hub holds for this caller are too large together; ask for fewer at a time";
+        let why = "the responses to this caller are too large in total; send fewer requests at a time";
         let error = Error::new(ErrorKind::LimitReached, why);
         Some(answer(id.unwrap_or_default(), Err(error)).to_string())
     }

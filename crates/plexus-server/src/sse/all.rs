@@ -54,7 +54,10 @@ async fn start(
     let caller = || Caller::of(principal.clone(), Door::Http);
     let may = doors.hub.may(&principal);
     if may.is_empty() {
-        return Err(Error::new(ErrorKind::Forbidden, "this is for whoever sees every session"));
+        return Err(Error::new(
+            ErrorKind::Forbidden,
+            "only callers that may read every session can use this stream",
+        ));
     }
     let approvals = doors.hub.follow_approvals(caller(), from.after).await?;
     let version = env!("CARGO_PKG_VERSION").to_owned();
@@ -67,7 +70,8 @@ async fn start(
         Err(error) => return Err(error),
     }
     if let Some(id) = from.session {
-        let id: SessionId = id.parse().map_err(|_| Error::invalid("session", "is not a session's id"))?;
+        let id: SessionId =
+            id.parse().map_err(|_| Error::invalid("session", "must be the id of a session"))?;
         let cursor = from.turn.map(|turn| EventCursor { turn, seq: from.from_seq.unwrap_or(0) });
         parts.push(match doors.hub.follow_session(caller(), id, cursor).await {
             Ok(follower) => {

@@ -32,7 +32,7 @@ pub(crate) async fn get(
         let last = match headers.get("last-event-id") {
             Some(last) => {
                 let number = last.to_str().ok().and_then(|last| last.parse().ok());
-                Some(number.ok_or_else(|| Error::invalid("Last-Event-ID", "is a number"))?)
+                Some(number.ok_or_else(|| Error::invalid("Last-Event-ID", "must be a number"))?)
             }
             None => from.after,
         };

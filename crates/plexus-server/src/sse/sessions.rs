@@ -31,7 +31,7 @@ pub(crate) async fn get(
     headers: HeaderMap,
 ) -> Response {
     let started = async {
-        let id: SessionId = id.parse().map_err(|_| Error::invalid("id", "is not a session's id"))?;
+        let id: SessionId = id.parse().map_err(|_| Error::invalid("id", "must be the id of a session"))?;
         doors.hub.follow_session(Caller::of(principal, Door::Http), id, cursor(&headers, &from)?).await
     };
     match started.await {
@@ -42,7 +42,7 @@ pub(crate) async fn get(
 
 fn cursor(headers: &HeaderMap, from: &StreamQuery) -> Result<Option<EventCursor>, Error> {
     if let Some(last) = headers.get("last-event-id") {
-        let wrong = || Error::invalid("Last-Event-ID", "has the form TURN-SEQ");
+        let wrong = || Error::invalid("Last-Event-ID", "must have the form TURN-SEQ");
         let (turn, seq) = last.to_str().ok().and_then(|last| last.split_once('-')).ok_or_else(wrong)?;
         let (turn, seq): (u64, u64) = turn.parse().ok().zip(seq.parse().ok()).ok_or_else(wrong)?;
         return Ok(Some(EventCursor { turn, seq: seq.saturating_add(1) }));
@@ -50,7 +50,7 @@ fn cursor(headers: &HeaderMap, from: &StreamQuery) -> Result<Option<EventCursor>
     match (from.turn, from.from_seq) {
         (None, None) => Ok(None),
         (Some(turn), seq) => Ok(Some(EventCursor { turn, seq: seq.unwrap_or(0) })),
-        (None, Some(_)) => Err(Error::invalid("from_seq", "goes with `turn`")),
+        (None, Some(_)) => Err(Error::invalid("from_seq", "only allowed with `turn`")),
     }
 }
 

@@ -73,7 +73,7 @@ pub(crate) fn verify(before: &AuditHead, stored: &StoredEntry) -> Result<AuditHe
         return Err(if stored.number > i64::try_from(expected).unwrap_or(i64::MAX) {
             "is missing".to_owned()
         } else {
-            format!("is not the first: there is an entry {}", stored.number)
+            format!("is not the first: the log also has an entry {}", stored.number)
         });
     }
     let head = next(before, &stored.text);

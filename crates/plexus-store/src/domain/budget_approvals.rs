@@ -100,7 +100,7 @@ impl Commit<'_> {
     /// The grant has something left again, or its session is deleted: nobody has to answer.
     pub(super) fn withdraw_budget_approval(&mut self, session: SessionId, limit: BudgetLimit) -> Stored<()> {
         match self.rows.pending_approval_of(session, &tool_use_id(limit))? {
-            Some(id) => self.withdraw(id, "there is some left again, or the session was deleted"),
+            Some(id) => self.withdraw(id, "budget is available again, or the session was deleted"),
             None => Ok(()),
         }
     }
@@ -110,7 +110,7 @@ impl Commit<'_> {
         for approval in self.rows.budget_waits(session)? {
             self.rows.delete_budget_wait(session, approval)?;
             if !self.rows.is_waited_for(approval)? {
-                self.withdraw(approval, "nobody waits for it any more")?;
+                self.withdraw(approval, "no call waits for it any more")?;
             }
         }
         Ok(())
@@ -133,8 +133,9 @@ impl Commit<'_> {
         if approval.status != ApprovalStatus::Allowed {
             return Ok(());
         }
-        let unreadable =
-            || StoreError::Unavailable("a budget approval does not name its limit and the amount".to_owned());
+        let unreadable = || {
+            StoreError::Unavailable("a budget approval does not name its budget and the amount".to_owned())
+        };
         let limit = approval.input.get("limit").cloned().unwrap_or_default();
         let limit: BudgetLimit = serde_json::from_value(limit).map_err(|_| unreadable())?;
         let given = decision.updated_input.clone().unwrap_or_default();

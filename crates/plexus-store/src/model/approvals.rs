@@ -98,7 +98,7 @@ impl Verdict {
     /// Reads a stored verdict. An unreadable one denies the call.
     pub fn from_stored(value: Value) -> Self {
         serde_json::from_value(value).unwrap_or_else(|_| Self::Deny {
-            reason: "Plexus could not read its own record of this call.".to_owned(),
+            reason: "Plexus could not read its stored data about this call.".to_owned(),
         })
     }
 

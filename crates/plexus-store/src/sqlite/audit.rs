@@ -120,8 +120,10 @@ pub(super) fn check(connection: &Connection, after: &AuditHead, upto: u64) -> Re
         .optional()?;
     if head.number < upto && given.unwrap_or(0) != int(head.number) {
         let why = match given {
-            Some(given) if given > int(head.number) => format!("is missing: {given} entries were written"),
-            _ => "would be the next, but the count of written entries was changed".to_owned(),
+            Some(given) if given > int(head.number) => {
+                format!("is missing, although {given} entries were written")
+            }
+            _ => "would be next, but the count of written entries was changed".to_owned(),
         };
         return Ok(AuditCheck::Broken { number: head.number + 1, why });
     }

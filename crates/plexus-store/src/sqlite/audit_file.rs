@@ -29,7 +29,8 @@ impl AuditFile {
             let connection = connection::open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
             schema::check(&connection)?;
             if !connection.table_exists(None, "audit")? {
-                let why = "has no audit log: an older plexus wrote it; the next `plexus serve` creates one";
+                let why = "has no audit log, because an older version of plexus created it; the next `plexus \
+                    serve` adds one";
                 return Err(Opening::Refused(why.to_owned()));
             }
             Ok(connection)
@@ -47,15 +48,21 @@ impl AuditFile {
         let mut head = AuditHead::start();
         for kept in kept {
             if kept.number < head.number {
-                return broken(kept.number, "was kept as the last entry after a later one: the log was cut");
+                return broken(
+                    kept.number,
+                    "became the last entry again after a later one: the log was truncated",
+                );
             }
             match self.walk(head, kept.number)? {
                 AuditCheck::Broken { number, why } => return Ok(VerifyResult::Broken { number, why }),
                 AuditCheck::Fits(end) if end.number < kept.number => {
-                    return broken(end.number + 1, "is missing: the head of a later entry was kept");
+                    return broken(
+                        end.number + 1,
+                        "is missing, although its head, or that of a later entry, was kept",
+                    );
                 }
                 AuditCheck::Fits(end) if end.hash != kept.hash => {
-                    return broken(kept.number, "differs from the entry whose head was kept");
+                    return broken(kept.number, "differs from the kept head");
                 }
                 AuditCheck::Fits(end) => head = end,
             }

@@ -41,7 +41,7 @@ const MAX_WAL_BYTES: u32 = 16 * 1024 * 1024;
 
 /// What a user can do about a damaged file.
 pub(super) const INSTEAD_OF_DAMAGED: &str =
-    "replace it with a good copy, move it away to start anew, or use another data directory";
+    "replace it with a good copy, move it away to start with an empty one, or use another data directory";
 
 /// Creates the file if it does not exist, and refuses anything but an intact database of ours.
 ///
@@ -74,7 +74,8 @@ fn open_to_write(path: &Path, durability: Durability) -> Result<Connection, Open
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
         return Err(Opening::Refused(format!(
-            "stays in journal mode {mode}: its file system does not support WAL"
+            "cannot use WAL (journal mode {mode}): its file system does not support it; use another data \
+             directory"
         )));
     }
     connection.pragma_update(None, "synchronous", durability.synchronous())?;
@@ -82,7 +83,8 @@ fn open_to_write(path: &Path, durability: Durability) -> Result<Connection, Open
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "journal_size_limit", MAX_WAL_BYTES)?;
     schema::migrate(&mut connection)?;
-    set_private(path).map_err(|error| Opening::Refused(format!("cannot be made private: {error}")))?;
+    set_private(path)
+        .map_err(|error| Opening::Refused(format!("cannot be made accessible to its owner only: {error}")))?;
     Ok(connection)
 }
 

@@ -40,10 +40,7 @@ fn find_damage(mut connection: Connection) -> Result<(), Opening> {
             Ok(found) if found == ["ok"] => {}
             Ok(found) => return Err(Opening::Damaged(found.first().cloned().unwrap_or_default())),
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
-                tracing::debug!(
-                    check = which,
-                    "the database is too large to be checked completely at a start"
-                );
+                tracing::debug!(check = which, "the database is too large for a complete check at startup");
                 return Ok(());
             }
             Err(error) => return Err(error.into()),
@@ -62,8 +59,8 @@ fn check_unfinished(path: &Path) -> Result<(), Opening> {
     match std::fs::metadata(path) {
         Ok(file) if file.len() <= 4096 => Ok(()),
         _ => Err(Opening::Refused(
-            "has an unfinished change of another program beside it: open it with that one, or use another data \
-             directory"
+            "has an unfinished transaction of another program: open it with that program, or use another \
+             data directory"
                 .to_owned(),
         )),
     }

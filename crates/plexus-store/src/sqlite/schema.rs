@@ -44,8 +44,8 @@ pub(super) fn check(connection: &Connection) -> Result<Contents, Opening> {
     }
     if version > STEPS.len() {
         return Err(Opening::Refused(format!(
-            "was written by a newer plexus (store version {version}; this one knows up to {}): start that \
-             plexus or one after it, or use another data directory",
+            "was written by a newer version of plexus (store version {version}; this one supports up to {}): \
+             use that version or a newer one, or use another data directory",
             STEPS.len()
         )));
     }

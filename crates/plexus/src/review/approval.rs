@@ -44,15 +44,15 @@ pub(crate) fn rows(reviewed: &Reviewed, now: u64) -> Vec<Row> {
     if approval.truncated {
         rows.push(Row::new(
             Tone::Warn,
-            "The rest is not shown here. You can allow it after all of it was shown.",
+            "The rest is not shown here. You can allow it once you have seen all of it.",
         ));
     }
     rows
 }
 
-const WRITTEN_OUT: &str = "Control, direction or invisible characters in it are written as \\u{…}.";
-const LITERAL: &str = "Where it says \\u{ itself, the backslash is doubled: \\\\u{…}.";
-const UNCERTAIN: &str = "Some of the \\u{…} above may be literal text: the hub does not tell which.";
+const WRITTEN_OUT: &str = "Control, direction and invisible characters are shown as \\u{…}.";
+const LITERAL: &str = "A literal \\u{ is shown with a doubled backslash: \\\\u{…}.";
+const UNCERTAIN: &str = "Some of the \\u{…} above may be literal text; the hub does not report which.";
 
 /// Whether the rows contain escapes, or doubled backslashes.
 fn is_escaped(rows: &[Row]) -> bool {
@@ -65,9 +65,9 @@ pub(crate) fn title(approval: &Approval) -> String {
         ApprovalKind::Tool => {
             format!("{} wants to use {}", approval.session_name, exact(&approval.tool_name))
         }
-        ApprovalKind::Question => format!("{} asks", approval.session_name),
-        ApprovalKind::Plan => format!("{} shows a plan", approval.session_name),
-        ApprovalKind::Budget => format!("{} asks for more", approval.session_name),
+        ApprovalKind::Question => format!("{} asks a question", approval.session_name),
+        ApprovalKind::Plan => format!("{} presents a plan", approval.session_name),
+        ApprovalKind::Budget => format!("{} needs more budget", approval.session_name),
     }
 }
 
@@ -78,27 +78,27 @@ fn head(approval: &Approval, now: u64) -> Vec<Row> {
         rows.push(Row::exact(Tone::Dim, "because: ", reason));
     }
     if let Some(path) = &approval.blocked_path {
-        rows.push(Row::exact(Tone::Warn, "reaches for ", path));
+        rows.push(Row::exact(Tone::Warn, "accesses ", path));
     }
     if approval.asked_of != AskedOf::Operator {
-        rows.push(Row::led(Tone::Dim, "asked of ", &approval.asked_of.key()));
+        rows.push(Row::led(Tone::Dim, "waits for ", &approval.asked_of.key()));
     }
     for passed in &approval.passed {
         let from = passed.from.as_ref().map_or_else(|| passed.by.key(), AskedOf::key);
         let why = match passed.why {
-            WentOn::Escalated => "passed it on",
-            WentOn::Unanswered => "did not answer",
-            WentOn::Absent => "was not there",
+            WentOn::Escalated => "escalated it",
+            WentOn::Unanswered => "did not answer in time",
+            WentOn::Absent => "was not available",
         };
         let went = match passed.from.as_ref().map(Decider::from) {
             Some(asked) if passed.why == WentOn::Escalated && asked != passed.by => {
-                format!("{} {why}, past {from}", passed.by.key())
+                format!("{} {why} past {from}", passed.by.key())
             }
             _ => format!("{from} {why}"),
         };
         rows.push(Row::new(Tone::Dim, &went));
         if let Some(opinion) = &passed.opinion {
-            rows.extend(Row::exact_lines(Tone::Plain, "  thinks: ", opinion));
+            rows.extend(Row::exact_lines(Tone::Plain, "  opinion: ", opinion));
         }
     }
     if let Some(at) = approval.expires_at {

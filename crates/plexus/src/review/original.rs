@@ -176,7 +176,7 @@ mod tests {
             .collect();
         for (number, screen) in screens.iter().enumerate() {
             let text = texts[number];
-            assert!(screen.iter().any(|row| row.contains("are written as \\u{…}")), "{text:?}: {screen:?}");
+            assert!(screen.iter().any(|row| row.contains("are shown as \\u{…}")), "{text:?}: {screen:?}");
             assert!(!screen.iter().any(|row| row.contains("may be literal")), "{text:?}: {screen:?}");
             for other in &screens[number + 1..] {
                 assert_ne!(screen, other, "{text:?}");

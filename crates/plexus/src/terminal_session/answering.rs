@@ -57,7 +57,7 @@ impl Awaiting {
                     .get(given.len())
                     .map(|question| (question.text.as_str(), question.forms()))
                     .unwrap_or(("", "words"));
-                format!("{} Answer ({forms}; nothing leaves it open): ", one_line(text, 80))
+                format!("{} Answer ({forms}; Enter alone leaves it open): ", one_line(text, 80))
                     .trim_start()
                     .to_owned()
             }
@@ -179,7 +179,7 @@ impl TerminalSession<'_> {
                 (TypedAnswer::Skip, _) => self.skip(),
                 (answer, _) => {
                     if answer != TypedAnswer::Unclear {
-                        self.screen.say("plexus: you can allow it after all of it was shown");
+                        self.screen.say("plexus: you can allow it once you have seen all of it");
                     }
                 }
             },

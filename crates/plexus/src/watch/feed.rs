@@ -66,7 +66,7 @@ pub(crate) async fn log(client: Client, session: SessionId, events: Sender<Event
     while let Ok(item) = follower.next().await {
         // Deltas are of a kind of their own: what they tell comes again as a whole.
         if let StreamItem::Event { kind: None, mut data } = item
-            && events.send(Event::SessionEvent(session, data["event"].take())).await.is_err()
+            && events.send(Event::Logged(session, data["event"].take())).await.is_err()
         {
             return;
         }

@@ -37,7 +37,7 @@ pub(crate) enum Event {
     /// An approval was resolved.
     Resolved(Box<Approval>),
     /// An event of a session.
-    SessionEvent(SessionId, Value),
+    Logged(SessionId, Value),
     /// An approval was read in full.
     Read(Box<Reviewed>),
     /// An approval could not be read.
@@ -125,7 +125,7 @@ pub(crate) fn update(model: &mut Model, event: Event, at: Instant) -> Vec<Effect
             reselect(model);
             Vec::new()
         }
-        Event::SessionEvent(session, event) => {
+        Event::Logged(session, event) => {
             if model.log.session == Some(session) {
                 model.log.add(&event);
             }

@@ -132,7 +132,7 @@ fn session_row(session: &SessionView) -> (Tone, String) {
     for attention in &session.attention {
         text.push_str(match attention {
             Attention::Permission | Attention::Question | Attention::Plan => continue,
-            Attention::Budget => " [wants more]",
+            Attention::Budget => " [needs budget]",
             Attention::RateLimited => " [rate limit]",
             Attention::ApiRetry => " [retries]",
             Attention::Stalled => " [stalled]",

@@ -124,7 +124,7 @@ async fn a_command_that_fails_is_logged_and_delays_nothing() {
         TestHub::with_settings("[notify]\ncommand = [\"/no/such/program\"]\napproval_after_secs = 0\n").await;
     let (session, approval) = hub.asking_session("worker").await;
     let logged = async {
-        while !hub.process.stderr().contains("a notice was not told") {
+        while !hub.process.stderr().contains("cannot deliver a notification") {
             hub.call("claudecode.poll", json!({"session_id": session, "from_seq": 1000, "wait_ms": 100}))
                 .await
                 .unwrap();

@@ -410,7 +410,7 @@ async fn a_long_call_is_allowed_only_after_its_last_page() {
     assert!(!run.shown().contains("touch hidden"));
     for line in ["y\n", "a\n"] {
         run.press(line).unwrap();
-        run.expect("you can allow it after all of it was shown").await.unwrap();
+        run.expect("you can allow it once you have seen all of it").await.unwrap();
         run.expect("22 of 65 lines shown").await.unwrap();
     }
     assert!(!hub.work().join("hidden").exists());
@@ -443,7 +443,7 @@ async fn invisible_characters_are_escaped_and_imitate_no_line_of_plexus() {
     ] {
         assert!(shown.contains(row), "{row:?} in\n{shown}");
     }
-    assert!(shown.contains("characters in it are written as \\u{…}"), "{shown}");
+    assert!(shown.contains("characters are shown as \\u{…}"), "{shown}");
     run.press("n\n").unwrap();
     assert_eq!(run.end().await.unwrap(), 0);
 }
@@ -500,7 +500,7 @@ async fn an_edit_of_escaped_characters_warns_that_the_escapes_will_run() {
     let prompt = json!([{"tool": "Bash", "input": {"command": "true \u{1b}a"}}]).to_string();
     let mut run = at_terminal(&hub, &["run", "--name", "a", &prompt], "sed -i s/a/b/");
     run.expect("$ true \\u{1b}a").await.unwrap();
-    run.expect("are written as \\u{…}").await.unwrap();
+    run.expect("are shown as \\u{…}").await.unwrap();
     run.expect("Allow it?").await.unwrap();
     run.press("e\n").unwrap();
     run.expect("The escapes will run, not the characters").await.unwrap();

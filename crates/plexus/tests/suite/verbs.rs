@@ -142,7 +142,7 @@ async fn approve_shows_all_of_a_call_and_asks() {
     let session = hub.call("claudecode.create", create).await.unwrap()["id"].as_str().unwrap().to_owned();
     let approval = hub.first_approval(&session).await;
     let listed = text(&hub.run(&["approvals"]).await.stdout);
-    assert!(listed.contains("CUT: 16 of 45 lines shown") && !listed.contains("digest"), "{listed}");
+    assert!(listed.contains("TRUNCATED: 16 of 45 lines shown") && !listed.contains("digest"), "{listed}");
     let whole = text(&hub.run(&["approvals", &approval[..8]]).await.stdout);
     assert!(whole.contains("touch made\n") && whole.contains(&hub.digest(&approval).await), "{whole}");
 
@@ -155,7 +155,7 @@ async fn approve_shows_all_of_a_call_and_asks() {
     let mut asks = at_terminal(&hub, &["approve", &approval], "true");
     asks.expect("22 of 45 lines shown").await.unwrap();
     asks.press("y\n").unwrap();
-    asks.expect("you can allow it after all of it was shown").await.unwrap();
+    asks.expect("you can allow it once you have seen all of it").await.unwrap();
     asks.expect("22 of 45 lines shown; Enter shows more, n or q cancels: ").await.unwrap();
     asks.press("\n").unwrap();
     asks.expect("44 of 45 lines shown").await.unwrap();
@@ -277,7 +277,7 @@ async fn approve_asks_for_the_answers_to_a_question() {
     assert_eq!(script.status.code(), Some(2), "{}", text(&script.stderr));
     assert!(text(&script.stderr).contains("answer it with --answers '{"), "{}", text(&script.stderr));
     let mut leaves = at_terminal(&hub, &["approve", &approval], "true");
-    leaves.expect("Which? Answer (a number or words; nothing leaves it open): ").await.unwrap();
+    leaves.expect("Which? Answer (a number or words; Enter alone leaves it open): ").await.unwrap();
     leaves.press("\n").unwrap();
     leaves.expect("nothing was answered; the approval stays open").await.unwrap();
     assert_eq!(leaves.end().await.unwrap(), 130, "{}", leaves.shown());
@@ -289,14 +289,14 @@ async fn approve_asks_for_the_answers_to_a_question() {
     assert_eq!(sends.end().await.unwrap(), 130, "{}", sends.shown());
     let mut answers = at_terminal(&hub, &["approve", &approval], "true");
     answers.expect("2. blue").await.unwrap();
-    answers.expect("nothing leaves it open): ").await.unwrap();
+    answers.expect("Enter alone leaves it open): ").await.unwrap();
     answers.press("3\n").unwrap();
     answers.expect("choose 1 to 2").await.unwrap();
-    answers.expect("nothing leaves it open): ").await.unwrap();
+    answers.expect("Enter alone leaves it open): ").await.unwrap();
     answers.press("q\n").unwrap();
     answers.expect("Send \"q\" as your answer? y or n: ").await.unwrap();
     answers.press("n\n").unwrap();
-    answers.expect("nothing leaves it open): ").await.unwrap();
+    answers.expect("Enter alone leaves it open): ").await.unwrap();
     answers.press("2\n").unwrap();
     answers.expect("Answered: blue (a)").await.unwrap();
     assert_eq!(answers.end().await.unwrap(), 0, "{}", answers.shown());

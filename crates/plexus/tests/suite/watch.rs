@@ -81,14 +81,14 @@ async fn a_key_escalates_an_approval_of_an_agent() {
     let (_, made) = read(hub.send(post, request.to_string()).await).await;
     let worker = made["result"]["id"].as_str().unwrap().to_owned();
     let mut terminal = watch(&hub, &[]);
-    terminal.shows("asked of session:").await;
+    terminal.shows("waits for session:").await;
     terminal
         .presses("p", "an opinion is asked for", |screen| screen.contains("Note for the next decider"))
         .await;
     terminal.types("\u{15}too much for it\r");
-    terminal.shows("operator passed it on").await;
-    terminal.shows("thinks: too much for it").await;
-    terminal.until("it is asked of the operator", |screen| !screen.contains("asked of session:")).await;
+    terminal.shows("operator escalated it").await;
+    terminal.shows("opinion: too much for it").await;
+    terminal.until("the operator decides", |screen| !screen.contains("waits for session:")).await;
     terminal.presses("a", "no question is open", answered).await;
     assert_eq!(event(&hub, &worker, "tool_result").await["is_error"], false);
 }

@@ -16,7 +16,7 @@ use crate::method::Audience;
 pub(super) fn method() -> Method {
     Method::new(
         "arbor.children",
-        "What follows a node directly: several where sessions were forked.",
+        "Lists the nodes that directly follow a node: several if sessions were forked there.",
         Audience::Programs,
         Needs::Read,
         children,

@@ -17,14 +17,15 @@ use plexus_book::now;
 
 pub(super) fn method() -> Method {
     let doc =
-        "Removes what was said in a conversation tree in which no living session speaks; the record stays.";
+        "Deletes the messages of a conversation tree that no existing session uses. The audit log stays.";
     Method::new("arbor.delete", doc, Audience::Programs, Needs::Rule, delete).repeatable()
 }
 
 async fn delete(hub: Arc<Hub>, caller: Admitted, params: DeleteParams) -> Result<DeleteResult, Error> {
     let tree = find_tree(hub.store(), &caller, params.tree_id).await?;
     if let Some(session) = tree.sessions.iter().find(|session| !session.deleted) {
-        let message = format!("`{}` speaks in it; delete that session first", session.name);
+        let message =
+            format!("session `{}` uses this conversation tree; delete that session first", session.name);
         return Err(Error::new(ErrorKind::TreeInUse, message).with("session_id", session.id.to_string()));
     }
     let record = AuditEntry {

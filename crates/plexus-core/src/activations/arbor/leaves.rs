@@ -16,7 +16,7 @@ use crate::method::Audience;
 pub(super) fn method() -> Method {
     Method::new(
         "arbor.leaves",
-        "The nodes of a tree that nothing follows: the ends of its conversations.",
+        "Lists the leaves of a tree: the last nodes of its conversations.",
         Audience::Programs,
         Needs::Read,
         leaves,

@@ -42,7 +42,7 @@ const MAX_LIMIT: u64 = 1000;
 fn checked(limit: Option<u64>) -> Result<u64, Error> {
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(Error::invalid("limit", format!("is from 1 to {MAX_LIMIT}")));
+        return Err(Error::invalid("limit", format!("must be between 1 and {MAX_LIMIT}")));
     }
     Ok(limit)
 }

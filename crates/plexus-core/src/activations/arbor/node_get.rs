@@ -14,7 +14,7 @@ use crate::method::Audience;
 pub(super) fn method() -> Method {
     Method::new(
         "arbor.node_get",
-        "A node of a conversation, with all it says.",
+        "Returns one node of a conversation with its whole content.",
         Audience::Programs,
         Needs::Read,
         node_get,

@@ -15,7 +15,7 @@ use crate::method::Audience;
 pub(super) fn method() -> Method {
     Method::new(
         "arbor.path",
-        "The conversation of a session, or the one that leads to a node, from the root on.",
+        "Returns the conversation of a session, or the one that ends at a node, from the root on.",
         Audience::Programs,
         Needs::Read,
         path,

@@ -16,7 +16,7 @@ use crate::render::{markdown, messages, text};
 pub(super) fn method() -> Method {
     Method::new(
         "arbor.render",
-        "A conversation as text, as Markdown or as messages of the Claude API.",
+        "Renders a conversation as text, as Markdown or as messages of the Claude API.",
         Audience::Programs,
         Needs::Read,
         render,

@@ -17,7 +17,7 @@ use crate::method::Audience;
 pub(super) fn method() -> Method {
     Method::new(
         "arbor.search",
-        "Finds nodes in which all of these words are said, the newest first.",
+        "Finds nodes that contain all the given words, newest first.",
         Audience::Programs,
         Needs::Read,
         search,
@@ -28,13 +28,16 @@ pub(super) fn method() -> Method {
 async fn search(hub: Arc<Hub>, caller: Admitted, params: SearchParams) -> Result<SearchResult, Error> {
     let limit = checked(params.limit)?;
     if !params.query.chars().any(char::is_alphanumeric) {
-        return Err(Error::invalid("query", "has no word to look for"));
+        return Err(Error::invalid("query", "contains no word to search for"));
     }
     match params.tree_id {
         Some(tree) => drop(find_tree(hub.store(), &caller, tree).await?),
         None if reads_all(&caller.principal) => {}
         None => {
-            return Err(Error::invalid("tree_id", "is missing; arbor.tree_list has those that you may read"));
+            return Err(Error::invalid(
+                "tree_id",
+                "is missing; arbor.tree_list lists the trees that you may read",
+            ));
         }
     }
     let found = hub.store().search(&params.query, params.tree_id, params.before, limit).await;

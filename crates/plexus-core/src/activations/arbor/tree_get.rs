@@ -16,7 +16,7 @@ use crate::method::Audience;
 pub(super) fn method() -> Method {
     Method::new(
         "arbor.tree_get",
-        "A conversation tree: who speaks in it, and its nodes as they were added.",
+        "Returns a conversation tree: its sessions, and its nodes in the order of creation.",
         Audience::Programs,
         Needs::Read,
         tree_get,

@@ -13,7 +13,7 @@ use crate::hub::Method;
 use crate::method::Audience;
 
 pub(super) fn method() -> Method {
-    let doc = "All conversation trees that you may read, oldest first, with those who speak in them.";
+    let doc = "Lists the conversation trees that you may read and their sessions, oldest first.";
     Method::new("arbor.tree_list", doc, Audience::Programs, Needs::Read, tree_list).repeatable()
 }
 

@@ -18,7 +18,8 @@ const MAX_LIMIT: u64 = 1000;
 pub(super) fn method() -> Method {
     Method::new(
         "audit.list",
-        "The record of decisions and acts of authority, oldest first unless said: who, by what right, on what input, when.",
+        "Lists entries of the audit log, oldest first by default: who decided or acted, when, by what right \
+         and on what input.",
         Audience::Programs,
         Needs::Rule,
         list,
@@ -31,13 +32,17 @@ async fn list(hub: Arc<Hub>, _caller: Admitted, params: ListParams) -> Result<Li
         params;
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(Error::invalid("limit", format!("is from 1 to {MAX_LIMIT}")));
+        return Err(Error::invalid("limit", format!("must be between 1 and {MAX_LIMIT}")));
     }
     let from = match (newest_first, after, before) {
         (false, after, None) => AuditFrom::After(after.unwrap_or(0)),
         (true, None, before) => AuditFrom::Before(before.unwrap_or(u64::MAX)),
-        (false, _, Some(_)) => return Err(Error::invalid("before", "goes with `newest_first: true`")),
-        (true, Some(_), _) => return Err(Error::invalid("after", "goes without `newest_first`")),
+        (false, _, Some(_)) => {
+            return Err(Error::invalid("before", "only allowed with `newest_first: true`"));
+        }
+        (true, Some(_), _) => {
+            return Err(Error::invalid("after", "not allowed with `newest_first: true`; use `before`"));
+        }
     };
     let filter = AuditFilter { session: session_id, since, until, kind, by, tool_name };
     let rows = hub.store().audit(filter.clone(), from, limit).await.map_err(store_error)?;

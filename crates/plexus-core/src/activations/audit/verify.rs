@@ -19,7 +19,7 @@ const PAGE: u64 = 1000;
 pub(super) fn method() -> Method {
     Method::new(
         "audit.verify",
-        "Whether the record is what was written: every row has to fit the one before.",
+        "Verifies the hash chain of the audit log.",
         Audience::Programs,
         Needs::Rule,
         verify,

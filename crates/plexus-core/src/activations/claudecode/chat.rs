@@ -24,7 +24,7 @@ use plexus_book::{Topic, next};
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.chat",
-        "Gives a session a prompt and waits for the end of the turn.",
+        "Prompts a session and waits until the turn finishes.",
         Audience::Programs,
         Needs::Act,
         chat,
@@ -38,7 +38,8 @@ async fn chat(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<Pol
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     // A caller that may prompt a session may also have to decide its approvals, so it must not block here.
     if caller.door == Door::Mcp && session.config.loopback_enabled {
-        let message = "you would be asked while you wait; use claudecode_chat_async and loopback_wait";
+        let message = "this call would wait for approvals that you have to answer; use claudecode_chat_async \
+            and loopback_wait";
         return Err(Error::new(ErrorKind::WouldWaitForItself, message));
     }
     let mut signal = hub.commits().signals().subscribe(Topic::Session(session.id));
@@ -80,7 +81,7 @@ async fn notify_update(notify: &Sender<Notification>, update: SessionUpdate) -> 
     for notification in notifications {
         // Waits for a slow client. Only this call waits.
         let sent = notify.send(notification).await;
-        sent.map_err(|_| Error::new(ErrorKind::Internal, "the caller has gone"))?;
+        sent.map_err(|_| Error::new(ErrorKind::Internal, "the caller disconnected"))?;
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use crate::session::{Prompt, PromptFormat};
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.chat_async",
-        "Gives a session a prompt and returns at once; go on with loopback_wait and the returned cursor.",
+        "Prompts a session and returns at once; continue with loopback_wait and the returned cursor.",
         Audience::Agents,
         Needs::Act,
         chat_async,
@@ -55,7 +55,7 @@ pub(super) fn prompt_format(caller: &Admitted, expand: Option<bool>) -> Result<P
         (Some(true), Principal::Operator) => Ok(PromptFormat::Expanded),
         (Some(true), _) => {
             let message =
-                "only the operator can have files read that a prompt names: nobody is asked about that";
+                "only the operator can use `expand`: Claude Code reads the named files without an approval";
             Err(Error::new(ErrorKind::Forbidden, message).with("field", "expand"))
         }
     }
@@ -67,7 +67,7 @@ pub(super) fn check_prompt(prompt: &str) -> Result<(), Error> {
         return Err(Error::invalid("prompt", "is empty"));
     }
     if prompt.len() > MAX_BODY_BYTES {
-        let message = format!("`prompt` has {} bytes; at most {MAX_BODY_BYTES} are taken", prompt.len());
+        let message = format!("`prompt` has {} bytes; the maximum is {MAX_BODY_BYTES}", prompt.len());
         return Err(Error::new(ErrorKind::TooLarge, message).with("field", "prompt"));
     }
     Ok(())

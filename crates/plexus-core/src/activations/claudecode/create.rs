@@ -33,8 +33,8 @@ use crate::worktrees::PendingWorktree;
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.create",
-        "Makes a supervised Claude Code agent. Its tool calls stop until you answer them with loopback_respond. \
-         Give `prompt` to start it at once, or use claudecode_chat_async.",
+        "Creates a supervised Claude Code agent. Its tool calls wait until you answer them with \
+         loopback_respond. Pass `prompt` to start it at once, or use claudecode_chat_async.",
         Audience::Agents,
         Needs::Act,
         create,
@@ -49,29 +49,32 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
     }
     let gated = params.loopback_enabled.unwrap_or(true);
     if !gated && caller.principal != Principal::Operator {
-        let message = "only the operator can make a session without a gate";
+        let message = "only the operator can create a session without a gate";
         return Err(Error::new(ErrorKind::Forbidden, message).with("field", "loopback_enabled"));
     }
     let policy = params.policy.unwrap_or_default();
     if policy == PolicyName::AllowAll && caller.principal != Principal::Operator {
-        let message = "only the operator can give a session the policy `allow_all`";
+        let message = "only the operator can create a session with the policy `allow_all`";
         return Err(Error::new(ErrorKind::Forbidden, message).with("field", "policy"));
     }
     if params.approval_timeout_secs == Some(0) {
-        return Err(Error::invalid("approval_timeout_secs", "is at least 1; leave it out for no limit"));
+        return Err(Error::invalid("approval_timeout_secs", "must be at least 1; omit it for no limit"));
     }
     if params.escalate_after_secs == Some(0) {
-        return Err(Error::invalid("escalate_after_secs", "is at least 1; leave it out for the usual time"));
+        return Err(Error::invalid("escalate_after_secs", "must be at least 1; omit it for the default"));
     }
     if params.wake == Some(true) && params.hub_tools != Some(true) {
-        return Err(Error::invalid("wake", "goes with `hub_tools: true`: it is about those that it makes"));
+        return Err(Error::invalid(
+            "wake",
+            "only allowed with `hub_tools: true`: it applies to the sessions that the new one creates",
+        ));
     }
     check_env(&params)?;
     let limits = params.budget.as_ref().map(Budget::limits).transpose()?.unwrap_or_default();
     let id = SessionId::random();
     if params.approve_scope.as_ref().is_some_and(|scope| !scope.is_empty()) && params.hub_tools != Some(true)
     {
-        let why = "goes with `hub_tools: true`: it is about those that it makes";
+        let why = "only allowed with `hub_tools: true`: it applies to the sessions that the new one creates";
         return Err(Error::invalid("approve_scope", why));
     }
     let grants = Grants {
@@ -123,7 +126,12 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
     let _cancel_on_drop = disconnected.clone().drop_guard();
     let creation = create_isolated(Arc::clone(&hub), session, grants, isolation, params.prompt, disconnected);
     let task = hub.tasks().spawn(OnBehalf::current().perform(creation));
-    task.await.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the hub could not make the session")))
+    task.await.unwrap_or_else(|_| {
+        Err(Error::new(
+            ErrorKind::Internal,
+            "internal error: the session was not created; see the log of the hub",
+        ))
+    })
 }
 
 /// What the caller gives a session: rules, a budget, the approvals that it may allow for its descendants, and trust in
@@ -179,7 +187,7 @@ impl Grants {
             let scopes = hub.policy().scopes_of(id).await?;
             let beyond = scopes.map_or_else(|| rules.first(), |scopes| scopes.first_beyond(&rules));
             if let Some(rule) = beyond {
-                let message = format!("`{rule}` is more than you may allow yourself");
+                let message = format!("`{rule}` allows more than your own `approve_scope`");
                 return Err(Error::new(ErrorKind::Forbidden, message).with("field", FIELD));
             }
         }
@@ -243,8 +251,8 @@ async fn commit_session(
 ) -> Result<CreateResult, Error> {
     let may_decide = session.config.hub_tools.then(|| session.config.approve_scope.clone());
     let hint = may_decide.as_ref().filter(|scope| scope.is_empty()).map(|_| {
-        "it may deny what those below it want to do, and allow none of it: that is asked further up. `approve_scope` \
-         says what it may allow."
+        "This session can deny calls of the sessions below it, but cannot allow any: those approvals \
+         escalate. `approve_scope` sets what it may allow."
             .to_owned()
     });
     let (id, head) = (session.id, Position { tree_id: session.tree, node_id: session.head });
@@ -275,14 +283,17 @@ async fn commit_session(
 /// A session may isolate its children, but may not run setup commands, which no approval covers.
 fn check_isolation(caller: &Admitted, isolation: &WorktreeIsolation) -> Result<(), Error> {
     if isolation.setup.is_some() && matches!(caller.principal, Principal::Session { .. }) {
-        let message = "a session cannot give `setup`: it would run without having been asked about";
+        let message = "a session cannot pass `setup`, because the command would run without an approval";
         return Err(Error::new(ErrorKind::Forbidden, message).with("field", "isolation.setup"));
     }
     if isolation.setup.as_ref().is_some_and(|setup| setup.trim().is_empty() || setup.contains('\0')) {
-        return Err(Error::invalid("isolation.setup", "is empty, or no command"));
+        return Err(Error::invalid(
+            "isolation.setup",
+            "must be a command; it is empty or contains a NUL character",
+        ));
     }
     if isolation.setup_timeout_secs == Some(0) {
-        return Err(Error::invalid("isolation.setup_timeout_secs", "is at least 1"));
+        return Err(Error::invalid("isolation.setup_timeout_secs", "must be at least 1"));
     }
     Ok(())
 }
@@ -292,15 +303,19 @@ async fn check_working_dir(hub: &Hub, given: &str) -> Result<String, Error> {
     let bad = |why: String| Err(Error::new(ErrorKind::BadWorkingDir, why).with("field", "working_dir"));
     let path = Path::new(given);
     if given.is_empty() {
-        return bad("`working_dir` is empty; give the absolute path of a directory".to_owned());
+        return bad("`working_dir` is empty; pass the absolute path of a directory".to_owned());
     }
     if !path.is_absolute() {
-        return bad(format!("`working_dir` is relative ({given}); give an absolute path"));
+        return bad(format!("`working_dir` is relative ({given}); pass an absolute path"));
     }
     // The path of the data directory contains no symbolic links.
     let data = &hub.settings().data_dir;
-    let ours =
-        || bad(format!("`working_dir` {given} holds Plexus's own data, or lies in it; choose another"));
+    let ours = || {
+        bad(format!(
+            "`working_dir` {given} contains the data directory of Plexus or is inside it; choose another \
+             directory"
+        ))
+    };
     if path.starts_with(data) {
         return ours();
     }
@@ -327,12 +342,12 @@ async fn check_working_dir(hub: &Hub, given: &str) -> Result<String, Error> {
 fn check_env(params: &CreateParams) -> Result<(), Error> {
     for (name, value) in params.env.iter().flatten() {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
-            return Err(Error::invalid("env", format!("`{name}` cannot be an environment variable")));
+            return Err(Error::invalid("env", format!("`{name}` is not a valid environment variable")));
         }
         if name.starts_with("PLEXUS_")
             || ["CLAUDECODE", SHELL_VARIABLE, PREFIX_VARIABLE].contains(&name.as_str())
         {
-            return Err(Error::invalid("env", format!("`{name}` is set by Plexus itself")));
+            return Err(Error::invalid("env", format!("Plexus sets `{name}` itself; remove it")));
         }
     }
     Ok(())

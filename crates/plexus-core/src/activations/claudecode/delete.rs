@@ -21,7 +21,8 @@ use plexus_book::kill_point;
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.delete",
-        "Stops a session and those below it, frees their names and keeps the record; a worktree with changes stays.",
+        "Stops and deletes a session and all below it. Their names become free; the audit log and worktrees \
+         with changes stay.",
         Audience::Programs,
         Needs::Act,
         delete,
@@ -35,8 +36,12 @@ async fn delete(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Resul
     // The task completes even if the caller disconnects.
     let task =
         hub.tasks().spawn(OnBehalf::current().perform(delete_all(Arc::clone(&hub), caller, session, below)));
-    task.await
-        .unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the hub could not delete the session")))
+    task.await.unwrap_or_else(|_| {
+        Err(Error::new(
+            ErrorKind::Internal,
+            "internal error: the session was not deleted; see the log of the hub",
+        ))
+    })
 }
 
 async fn delete_all(

@@ -13,7 +13,7 @@ use crate::method::Audience;
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.diff",
-        "What a session has changed in its worktree since it began, committed or not, as unified diffs.",
+        "Shows what a session has changed in its worktree, committed or not, as unified diffs.",
         Audience::Programs,
         Needs::Read,
         diff,
@@ -26,7 +26,8 @@ async fn diff(hub: Arc<Hub>, caller: Admitted, params: DiffParams) -> Result<Dif
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     let Some(worktree) = session.config.worktree else {
         let message = format!(
-            "session `{}` has no worktree of its own: what it changed in {} is not kept apart from the work of others",
+            "session `{}` has no worktree of its own, so its changes in {} cannot be distinguished from \
+             other changes",
             session.name, session.config.working_dir
         );
         return Err(Error::new(ErrorKind::NoWorktree, message));

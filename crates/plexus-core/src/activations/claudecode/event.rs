@@ -16,7 +16,7 @@ use crate::view;
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.event",
-        "One event in full, where poll showed it cut.",
+        "Returns one event in full, for events that poll shows truncated.",
         Audience::Agents,
         Needs::Read,
         event,

@@ -21,7 +21,7 @@ use plexus_book::kill_point;
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.fork",
-        "Makes a session that shares another one's history up to a point (`at`), and goes on from there; both live on.",
+        "Creates a session that continues from a point (`at`) in the history of another; both sessions stay.",
         Audience::Agents,
         Needs::Act,
         fork,
@@ -74,7 +74,7 @@ async fn fork_point(hub: &Hub, session: &SessionRow, at: Option<ForkAt>) -> Resu
         Some(ForkAt::Turn(turn)) => match end_of_turn(hub, session, turn).await? {
             Some(node) => node,
             None => {
-                let message = format!("`{}` has no finished turn {turn}", session.name);
+                let message = format!("session `{}` has no finished turn {turn}", session.name);
                 return Err(Error::new(ErrorKind::TurnNotFound, message).with("field", "at"));
             }
         },
@@ -97,7 +97,7 @@ async fn fork_point(hub: &Hub, session: &SessionRow, at: Option<ForkAt>) -> Resu
     match on_path.first() {
         Some(found) if found.summary.id == node => Ok(node),
         _ => {
-            let message = format!("`{}` has no node {node} in its conversation", session.name);
+            let message = format!("the conversation of session `{}` has no node {node}", session.name);
             Err(Error::new(ErrorKind::NodeNotFound, message).with("field", "at"))
         }
     }

@@ -18,7 +18,7 @@ use crate::view::session_view;
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.get",
-        "One session: its status, turn and settings, and what it has changed in its worktree.",
+        "Returns one session: its status, turn, settings and worktree changes.",
         Audience::Agents,
         Needs::Read,
         get,

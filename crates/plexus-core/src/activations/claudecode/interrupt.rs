@@ -15,7 +15,8 @@ use crate::session_audit;
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.interrupt",
-        "Ends the running turns of a session and of those below it; their processes stay for the next prompt.",
+        "Interrupts the running turns of a session and all below it; their processes stay for the next \
+         prompt.",
         Audience::Agents,
         Needs::Act,
         interrupt,
@@ -30,7 +31,8 @@ async fn interrupt(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Re
     if let Err(error) =
         session_audit::record(hub.commits(), &caller, "interrupted", &session, json!({})).await
     {
-        tracing::error!(session = %session.id, %error, "a session is interrupted, but not on record");
+        tracing::error!(session = %session.id, %error, "a session was interrupted, but the audit log has no \
+            entry for it");
     }
     // The session comes first, so that it gives its descendants no more work.
     hub.session(session.id).interrupt().await;

@@ -14,7 +14,7 @@ use crate::view::session_view;
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.list",
-        "The sessions you answer for, each followed by those below it.",
+        "Lists your sessions, each followed by the sessions below it.",
         Audience::Agents,
         Needs::Read,
         list,

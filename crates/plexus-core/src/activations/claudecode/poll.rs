@@ -24,7 +24,7 @@ const MAX_LIMIT: u64 = 10_000;
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.poll",
-        "Events of a session's turn since your last poll, its status, and its open approvals.",
+        "Returns the events of a session's turn since your last poll, its status and its open approvals.",
         Audience::Agents,
         Needs::Read,
         poll,
@@ -47,7 +47,7 @@ async fn poll(hub: Arc<Hub>, caller: Admitted, params: PollParams) -> Result<Pol
     let reader = caller.principal.key();
     let deadline = Instant::now() + Duration::from_millis(params.wait_ms.unwrap_or(0).min(86_400_000));
     let limit = match params.limit {
-        Some(0) => return Err(Error::invalid("limit", "is at least 1")),
+        Some(0) => return Err(Error::invalid("limit", "must be at least 1")),
         limit => limit.unwrap_or(DEFAULT_LIMIT).min(MAX_LIMIT),
     };
     let max_bytes =
@@ -84,7 +84,7 @@ async fn wanted_turn(hub: &Hub, session: &SessionRow, wanted: Option<u64>) -> Re
     match wanted {
         Some(turn) if turn == 0 || turn > latest => Err(Error::new(
             ErrorKind::TurnNotFound,
-            format!("there is no turn {turn}; the latest is {latest}"),
+            format!("turn {turn} does not exist; the latest is {latest}"),
         )),
         wanted => Ok(wanted.unwrap_or(latest)),
     }
@@ -129,7 +129,7 @@ fn remember(hub: &Arc<Hub>, reader: String, session: &SessionRow, turn: u64, pos
     let tasks = hub.tasks().clone();
     tasks.spawn(async move {
         if let Err(error) = hub.commit(vec![Change::Position { reader, session, turn, position }]).await {
-            tracing::debug!(%error, "a read position was not kept");
+            tracing::debug!(%error, "cannot store a read position");
         }
     });
 }

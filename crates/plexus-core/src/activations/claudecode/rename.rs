@@ -14,7 +14,7 @@ use crate::method::Audience;
 use crate::{Hub, session_audit};
 
 pub(super) fn method() -> Method {
-    Method::new("claudecode.rename", "Gives a session another name.", Audience::Programs, Needs::Act, rename)
+    Method::new("claudecode.rename", "Renames a session.", Audience::Programs, Needs::Act, rename)
 }
 
 async fn rename(hub: Arc<Hub>, caller: Admitted, params: RenameParams) -> Result<DoneResult, Error> {

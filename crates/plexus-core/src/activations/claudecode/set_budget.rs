@@ -15,7 +15,7 @@ use crate::method::Audience;
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.set_budget",
-        "Sets limits of a session and all below it, within what you have left.",
+        "Sets the budget of a session and all below it, within what you have left.",
         Audience::Agents,
         Needs::Act,
         set_budget,
@@ -32,7 +32,7 @@ async fn set_budget(
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     let limits = params.budget.limits()?;
     if limits.is_empty() {
-        return Err(Error::invalid("budget", "is empty; give at least one limit"));
+        return Err(Error::invalid("budget", "is empty; set at least one budget"));
     }
     let changes = budgets::changes(&caller.principal, session.id, &session.name, limits);
     hub.commit(changes).await.map_err(store_error)?;

@@ -15,7 +15,7 @@ use crate::session_audit;
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.set_model",
-        "Changes the model of a session, in mid-run as well.",
+        "Changes the model of a session, also during a turn.",
         Audience::Programs,
         Needs::Act,
         set_model,

@@ -16,7 +16,7 @@ use crate::session_audit;
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.set_permission_mode",
-        "Changes what a session may do by itself, in mid-run as well.",
+        "Changes the permission mode of a session, also during a turn.",
         Audience::Programs,
         Needs::Act,
         set_permission_mode,

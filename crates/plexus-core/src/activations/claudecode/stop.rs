@@ -16,7 +16,7 @@ use crate::session_audit;
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.stop",
-        "Ends the processes of a session and of those below it; the next prompt resumes.",
+        "Stops the processes of a session and all below it; the next prompt resumes the session.",
         Audience::Agents,
         Needs::Act,
         stop,
@@ -29,7 +29,8 @@ async fn stop(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     // Stopping an agent must also work on a full disk, so a missing audit entry does not prevent it.
     if let Err(error) = session_audit::record(hub.commits(), &caller, "stopped", &session, json!({})).await {
-        tracing::error!(session = %session.id, %error, "a session is stopped, but not on record");
+        tracing::error!(session = %session.id, %error, "a session was stopped, but the audit log has no \
+            entry for it");
     }
     stop_tree(&hub, &session, "the session was stopped").await?;
     Ok(DoneResult::Ok { session_id: session.id })

@@ -14,8 +14,14 @@ use crate::method::Audience;
 use crate::view;
 
 pub(super) fn method() -> Method {
-    Method::new("claudecode.streams", "The turns in progress.", Audience::Programs, Needs::Read, streams)
-        .repeatable()
+    Method::new(
+        "claudecode.streams",
+        "Lists the turns in progress.",
+        Audience::Programs,
+        Needs::Read,
+        streams,
+    )
+    .repeatable()
 }
 
 async fn streams(hub: Arc<Hub>, caller: Admitted, _params: NoParams) -> Result<StreamsResult, Error> {

@@ -19,7 +19,7 @@ const MAX_LIMIT: u64 = 1000;
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.transcript",
-        "A session's whole conversation, decisions included, as Markdown, JSON lines or a page for a browser.",
+        "Returns a session's whole conversation with all decisions, as Markdown, JSON lines or HTML.",
         Audience::Programs,
         Needs::Read,
         transcript,
@@ -34,7 +34,7 @@ async fn transcript(
 ) -> Result<TranscriptResult, Error> {
     let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(Error::invalid("limit", format!("is from 1 to {MAX_LIMIT}")));
+        return Err(Error::invalid("limit", format!("must be between 1 and {MAX_LIMIT}")));
     }
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;

@@ -19,7 +19,8 @@ use crate::session_audit;
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.trust_project",
-        "Loads the project's own settings, MCP servers and agents, as they are now, from the next process on.",
+        "Loads the project's settings, MCP servers and agents in their current state, from the next process \
+         on.",
         Audience::Programs,
         Needs::Rule,
         trust_project,

@@ -19,7 +19,8 @@ use plexus_book::now;
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.user_settings",
-        "What agents get of the user's own Claude Code settings; with `accept`, what has changed there from now on.",
+        "Shows which of the user's Claude Code settings agents get; with `accept`, applies the changes in \
+         the file.",
         Audience::Programs,
         Needs::Rule,
         user_settings,

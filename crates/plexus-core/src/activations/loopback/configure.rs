@@ -17,7 +17,8 @@ use crate::session_audit;
 pub(super) fn method() -> Method {
     Method::new(
         "loopback.configure",
-        "What a `claude` started elsewhere needs so that its permission prompts come here, as those of a session.",
+        "Returns what a `claude` outside the hub needs to send its permission requests here, as those of a \
+         session.",
         Audience::Programs,
         Needs::Act,
         configure,

@@ -21,7 +21,7 @@ const MAX_OPINION: usize = 8 * 1024;
 pub(super) fn method() -> Method {
     Method::new(
         "loopback.escalate",
-        "Passes an approval on to the next above that may decide it, with your opinion.",
+        "Escalates an approval to the next session above that may decide it, with your opinion.",
         Audience::Agents,
         Needs::Decide,
         escalate,
@@ -31,7 +31,7 @@ pub(super) fn method() -> Method {
 async fn escalate(hub: Arc<Hub>, caller: Admitted, params: EscalateParams) -> Result<EscalateResult, Error> {
     let (mut row, _) = access::find_approval(hub.store(), &caller, params.approval_id).await?;
     if params.opinion.as_ref().is_some_and(|opinion| opinion.len() > MAX_OPINION) {
-        return Err(Error::invalid("opinion", format!("is longer than {MAX_OPINION} bytes")));
+        return Err(Error::invalid("opinion", format!("must be at most {MAX_OPINION} bytes long")));
     }
     let from = passed_on_from(&caller, &row)?;
     loop {
@@ -68,7 +68,7 @@ fn passed_on_from(caller: &Admitted, row: &ApprovalRow) -> Result<AskedOf, Error
         (Principal::Operator | Principal::Token { .. }, AskedOf::Operator)
             if row.approval.status == ApprovalStatus::Pending =>
         {
-            let message = "it is asked of the operator already, and nobody is above the operator: answer it";
+            let message = "the operator already has this approval, so it cannot escalate further: answer it";
             Err(Error::new(ErrorKind::Forbidden, message))
         }
         (Principal::Operator | Principal::Token { .. }, asked_of) => Ok(asked_of.clone()),

@@ -17,7 +17,7 @@ use plexus_book::now;
 pub(super) fn method() -> Method {
     Method::new(
         "loopback.extend",
-        "Moves the time at which an approval expires.",
+        "Changes when an approval expires.",
         Audience::Programs,
         Needs::Decide,
         extend,
@@ -26,7 +26,7 @@ pub(super) fn method() -> Method {
 
 async fn extend(hub: Arc<Hub>, caller: Admitted, params: ExtendParams) -> Result<ExtendResult, Error> {
     if params.secs == 0 {
-        return Err(Error::invalid("secs", "is at least 1; to end it now, deny it"));
+        return Err(Error::invalid("secs", "must be at least 1; to resolve the approval now, deny it"));
     }
     let (row, _) = access::find_approval(hub.store(), &caller, params.approval_id).await?;
     let (approval, expires_at) = (row.approval.id, now().saturating_add(params.secs));

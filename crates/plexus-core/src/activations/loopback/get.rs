@@ -16,7 +16,8 @@ use crate::view;
 pub(super) fn method() -> Method {
     Method::new(
         "loopback.get",
-        "One approval in full, with the digest that loopback_respond wants where the input was shown cut.",
+        "Returns one approval in full, with the digest that loopback_respond requires if the input was shown \
+         truncated.",
         Audience::Agents,
         Needs::Watch,
         get,

@@ -16,7 +16,7 @@ use crate::view;
 pub(super) fn method() -> Method {
     Method::new(
         "loopback.pending",
-        "The open approvals you may answer.",
+        "Lists the open approvals that you may answer.",
         Audience::Agents,
         Needs::Watch,
         pending,

@@ -15,7 +15,7 @@ use crate::session::Permitted;
 pub(super) fn method() -> Method {
     Method::raw::<PermitParams, _, _, _>(
         "loopback.permit",
-        "Asks whoever answers for this session whether a tool may run. For --permission-prompt-tool.",
+        "Requests an approval for a tool call of this session. For --permission-prompt-tool.",
         Audience::Children,
         Needs::Ask,
         permit,
@@ -35,10 +35,11 @@ async fn permit(hub: Arc<Hub>, caller: Admitted, arguments: Value) -> Result<Obj
     tokio::select! {
         result = asked => match result.to_value() {
             Value::Object(object) => Ok(object),
-            _ => Err(Error::new(ErrorKind::Internal, "a decision is an object")),
+            _ => Err(Error::new(ErrorKind::Internal, "the decision is not a JSON object")),
         },
         () = closing.cancelled() => {
-            Err(Error::new(ErrorKind::ShuttingDown, "the hub is going away; ask again when it is back"))
+            Err(Error::new(ErrorKind::ShuttingDown, "the hub is shutting down; ask again after it has \
+                restarted"))
         }
     }
 }

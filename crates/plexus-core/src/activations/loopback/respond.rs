@@ -18,8 +18,8 @@ use crate::method::Audience;
 pub(super) fn method() -> Method {
     Method::new(
         "loopback.respond",
-        "Answers one approval, or several in `decisions`. With `wait_ms` and `cursor` it goes straight on into \
-         loopback_wait: one call per round. Read the input first; it was written by the child.",
+        "Answers one approval, or several in `decisions`. With `wait_ms` and `cursor` it then waits like \
+         loopback_wait: one call per round. Read the input first; the child wrote it.",
         Audience::Agents,
         Needs::Decide,
         respond,
@@ -38,7 +38,7 @@ async fn respond(hub: Arc<Hub>, caller: Admitted, mut params: RespondParams) -> 
     let mut result = match params.decisions.take() {
         Some(decisions) => {
             if params.approval_id.is_some() || params.approve.is_some() {
-                return Err(Error::invalid("decisions", "give one answer or `decisions`, not both"));
+                return Err(Error::invalid("decisions", "pass either one answer or `decisions`, not both"));
             }
             if decisions.is_empty() {
                 return Err(Error::invalid("decisions", "is empty"));

@@ -22,8 +22,8 @@ const DEFAULT_TIMEOUT_MS: u64 = 30_000;
 pub(super) fn method() -> Method {
     Method::new(
         "loopback.wait",
-        "Waits for approvals asked of you and for ends of turns. Without `cursor` it returns at once what is open; \
-         pass the returned cursor next time.",
+        "Waits for approvals that you may answer and for finished turns. Without `cursor` it returns all \
+         open approvals at once; pass the returned cursor next time.",
         Audience::Agents,
         Needs::Watch,
         wait,

@@ -17,7 +17,8 @@ use crate::policy::view;
 pub(super) fn method() -> Method {
     Method::new(
         "policy.add",
-        "Makes rules for the tool calls of a session and all below it, and settles the open approvals they mean.",
+        "Adds rules for the tool calls of a session and all below it, and resolves the open approvals that \
+         match.",
         Audience::Programs,
         Needs::Act,
         add,
@@ -31,7 +32,7 @@ async fn add(hub: Arc<Hub>, caller: Admitted, params: AddParams) -> Result<AddRe
     let session = match (params.session_id, &params.name) {
         (None, None) if caller.principal == Principal::Operator => None,
         (None, None) => {
-            let message = "only the operator can make rules for every session; give `session_id` or `name`";
+            let message = "only the operator can add rules for every session; pass `session_id` or `name`";
             return Err(Error::new(ErrorKind::Forbidden, message).with("field", "session_id"));
         }
         (id, name) => Some(

@@ -15,7 +15,7 @@ use crate::method::Audience;
 pub(super) fn method() -> Method {
     Method::new(
         "policy.list",
-        "The rules in force for a session, those it inherits included.",
+        "Lists the rules in force for a session, including inherited rules.",
         Audience::Programs,
         Needs::Read,
         list,
@@ -29,7 +29,7 @@ async fn list(hub: Arc<Hub>, caller: Admitted, params: ListParams) -> Result<Lis
             hub.policy().in_force.list(None)
         }
         (None, None) => {
-            let message = "only the operator sees all rules; give `session_id` or `name`";
+            let message = "only the operator can list all rules; pass `session_id` or `name`";
             return Err(Error::new(ErrorKind::Forbidden, message).with("field", "session_id"));
         }
         (id, name) => {

@@ -15,8 +15,8 @@ use crate::policy::Preview;
 pub(super) fn method() -> Method {
     Method::new(
         "policy.preview",
-        "What a rule would do if it were made with the answer to an approval: whether it means that call, and which \
-         other open approvals it would settle. Nothing is made.",
+        "Shows what a rule would do if you added it with the answer to an approval: whether it matches that \
+         call, and which other open approvals it would resolve. Changes nothing.",
         Audience::Programs,
         Needs::Decide,
         preview,
@@ -32,7 +32,10 @@ async fn preview(hub: Arc<Hub>, caller: Admitted, params: PreviewParams) -> Resu
         return Ok(PreviewResult::AlreadyResolved { approval_id, status: row.approval.status });
     }
     if row.approval.kind == ApprovalKind::Budget {
-        return Err(Error::invalid("approval_id", "is a question for more, with which no rule is made"));
+        return Err(Error::invalid(
+            "approval_id",
+            "is a budget approval; no rule can be added with its answer",
+        ));
     }
     let remember = Remember { rule, session_id, expires_secs: None };
     let Preview { rule, covers, resolves } =

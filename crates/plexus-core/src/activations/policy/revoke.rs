@@ -15,7 +15,7 @@ use crate::method::Audience;
 pub(super) fn method() -> Method {
     Method::new(
         "policy.revoke",
-        "Takes a rule back: one that you made, or, for the operator, any.",
+        "Revokes a rule that you added; the operator can revoke any rule.",
         Audience::Programs,
         Needs::Act,
         revoke,
@@ -28,7 +28,7 @@ async fn revoke(hub: Arc<Hub>, caller: Admitted, params: RevokeParams) -> Result
         caller.principal == Principal::Operator || created_by == Decider::from(&caller.principal)
     };
     if !hub.policy().in_force.rule(number).is_some_and(|row| mine(row.rule.created_by)) {
-        return Err(Error::new(ErrorKind::RuleNotFound, format!("there is no rule {number} in force")));
+        return Err(Error::new(ErrorKind::RuleNotFound, format!("no rule {number} is in force")));
     }
     hub.commit(vec![Change::RevokeRule { number, by: Decider::from(&caller.principal) }])
         .await

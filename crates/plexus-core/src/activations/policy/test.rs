@@ -15,7 +15,8 @@ use crate::policy::view;
 pub(super) fn method() -> Method {
     Method::new(
         "policy.test",
-        "What would happen to a tool call of a session, and which rules say so. Nothing is run and nobody is asked.",
+        "Shows what would happen to a tool call of a session, and which rules decide it. Runs nothing and \
+         asks nobody.",
         Audience::Programs,
         Needs::Read,
         test,

@@ -17,7 +17,7 @@ use plexus_book::now;
 pub(super) fn method() -> Method {
     Method::new(
         "token.list",
-        "The tokens in use, without their secrets.",
+        "Lists the tokens in use, without their secrets.",
         Audience::Programs,
         Needs::Rule,
         list,

@@ -17,7 +17,8 @@ use plexus_book::now;
 pub(super) fn method() -> Method {
     Method::new(
         "token.new",
-        "Hands out a token that is good for reading only, or for answering approvals only. It is shown this once.",
+        "Creates a named token with one right: to read, to answer approvals, or all rights of the operator. \
+         The token is shown only once.",
         Audience::Programs,
         Needs::Rule,
         new,
@@ -27,7 +28,10 @@ pub(super) fn method() -> Method {
 async fn new(hub: Arc<Hub>, caller: Admitted, params: NewParams) -> Result<NewResult, Error> {
     let NewParams { name, right, expires_secs } = params;
     if expires_secs == Some(0) {
-        return Err(Error::invalid("expires_secs", "is at least 1; leave it out for no end"));
+        return Err(Error::invalid(
+            "expires_secs",
+            "must be at least 1; omit it for a token that does not expire",
+        ));
     }
     let created_at = now();
     let expires_at = expires_secs.map(|secs| created_at.saturating_add(secs));

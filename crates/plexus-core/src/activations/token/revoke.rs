@@ -15,7 +15,7 @@ use crate::method::Audience;
 pub(super) fn method() -> Method {
     Method::new(
         "token.revoke",
-        "Takes a token back: it is good for nothing any more, and what is open with it is closed.",
+        "Revokes a token and closes its open connections.",
         Audience::Programs,
         Needs::Rule,
         revoke,

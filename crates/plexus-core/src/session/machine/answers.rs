@@ -58,7 +58,7 @@ impl Machine {
             && row.approval.status == ApprovalStatus::Allowed
             && self.turn.as_ref().is_some_and(|turn| turn.number == row.turn)
         {
-            let note = format!("Note on the approved {} call: {message}", row.approval.tool_name);
+            let note = format!("Note on the allowed {} call: {message}", row.approval.tool_name);
             // A turn that was interrupted meanwhile needs no note.
             let _ = self.add_message(note);
         }
@@ -101,7 +101,8 @@ impl Machine {
     /// The client of a request over HTTP never came back for the answer.
     pub(super) fn on_permit_lost_read(&mut self, approval: ApprovalId) {
         let Some(open) = self.approvals.values().find(|open| open.id == approval) else { return };
-        let mut changes = vec![withdraw(approval, "the agent did not come back for the answer")];
+        let mut changes =
+            vec![withdraw(approval, "the agent disconnected and did not return for the answer")];
         let is_own = self.process.as_ref().is_some_and(|process| process.key.run == open.run);
         let waits = match self.turn.as_mut().filter(|_| is_own) {
             Some(turn) => {
@@ -124,7 +125,7 @@ impl Machine {
         let withdrawn = |_: &String, open: &mut OpenApproval| open.request_id.as_deref() == Some(request_id);
         for (tool_use_id, open) in self.approvals.extract_if(withdrawn) {
             let key = RunKey { session: self.row.id, run: open.run };
-            batch.changes.push(withdraw(open.id, "the agent withdrew the question"));
+            batch.changes.push(withdraw(open.id, "the agent withdrew the request"));
             batch.changes.push(Change::ReleaseKeys(key, tool_use_id));
         }
     }
@@ -158,7 +159,7 @@ impl Machine {
         let open = self.approvals.remove(tool_use_id);
         if let Some(open) = &open {
             // Has no effect on a resolved approval.
-            changes.push(withdraw(open.id, "the call came to its end without an answer"));
+            changes.push(withdraw(open.id, "the call finished without an answer"));
         }
         if call.is_some() || open.is_some() {
             changes.push(Change::ReleaseKeys(key, tool_use_id.to_owned()));
@@ -167,10 +168,12 @@ impl Machine {
             return None;
         }
         match (call, open.map(|open| open.status)) {
-            (None, _) => Some("ran without having been at the gate"),
-            (Some(Call { answer: GateAnswer::Deny { .. }, .. }), _) => Some("ran though the gate denied it"),
-            (_, Some(ApprovalStatus::Pending)) => Some("ran while its question was open"),
-            (_, Some(ApprovalStatus::Denied | ApprovalStatus::Expired)) => Some("ran though it was denied"),
+            (None, _) => Some("ran without passing the gate"),
+            (Some(Call { answer: GateAnswer::Deny { .. }, .. }), _) => {
+                Some("ran although the gate denied it")
+            }
+            (_, Some(ApprovalStatus::Pending)) => Some("ran while its approval was open"),
+            (_, Some(ApprovalStatus::Denied | ApprovalStatus::Expired)) => Some("ran although it was denied"),
             _ => None,
         }
     }

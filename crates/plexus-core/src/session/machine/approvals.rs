@@ -19,7 +19,7 @@ use crate::secret::call_digest;
 use crate::session::PermitCommand;
 use crate::session::Permitted;
 
-const MISMATCH: &str = "This call was asked about before with another input.";
+const MISMATCH: &str = "This call already had an approval request with a different input, so it is denied.";
 
 /// A call that the gate has seen.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl Machine {
                 }
             }
             Known::Decided(answer) => answer,
-            Known::Asked(_) => deny("This call is being asked about already."),
+            Known::Asked(_) => deny("This call already has an open approval request, so this one is denied."),
             Known::Mismatch => {
                 batch.changes.push(self.mismatch(&request));
                 deny(MISMATCH)
@@ -97,7 +97,10 @@ impl Machine {
         } else if self.external.contains(&key) {
             self.on_permit_read(*permit, RequestOrigin::External);
         } else {
-            self.effects.push(Reply::permitted(permit.reply, deny("The run that asks is over.")));
+            self.effects.push(Reply::permitted(
+                permit.reply,
+                deny("The run of this call has ended, so it is denied."),
+            ));
         }
     }
 
@@ -112,7 +115,7 @@ impl Machine {
         let permitted = match self.known(&request) {
             Known::Decided(answer) => Permitted::Decided(answer),
             Known::Asked(approval) => {
-                tracing::debug!(%approval, "a permit is asked again");
+                tracing::debug!(%approval, "a client repeated its permit request");
                 Permitted::Waiting(approval)
             }
             Known::Mismatch => {
@@ -124,7 +127,7 @@ impl Machine {
             Known::New
                 if origin == RequestOrigin::OwnProcess && !self.calls.contains_key(&request.tool_use_id) =>
             {
-                Permitted::Decided(deny("This call is not at the gate, so it is denied."))
+                Permitted::Decided(deny("This call did not pass the gate, so it is denied."))
             }
             Known::New => {
                 let id = ApprovalId::random();

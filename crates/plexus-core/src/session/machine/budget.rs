@@ -82,7 +82,8 @@ impl Machine {
     pub(super) fn remember_held(&mut self, rows: Vec<CallRow>) {
         for held in rows.into_iter().filter_map(HeldCall::of) {
             if let Some(call) = self.calls.get_mut(held.tool_use_id()) {
-                call.answer = GateAnswer::Deny { reason: "This call waits until more is given.".to_owned() };
+                call.answer =
+                    GateAnswer::Deny { reason: "This call waits for a budget approval.".to_owned() };
             }
             self.held.push(held);
         }
@@ -150,14 +151,15 @@ impl Machine {
         let field = |name: &str| row.approval.input.get(name).map(Value::to_string).unwrap_or_default();
         let limit = limit_of(row).map_or("limit", BudgetLimit::as_str);
         let why = match row.approval.status {
-            ApprovalStatus::Expired => "nobody gave more in time".to_owned(),
+            ApprovalStatus::Expired => "nobody answered the request for more in time".to_owned(),
             _ => match row.approval.decision.as_ref().and_then(|decision| decision.message.as_deref()) {
-                Some(message) => format!("no more was given: {message}"),
-                None => "no more was given".to_owned(),
+                Some(message) => format!("the request for more was denied: {message}"),
+                None => "the request for more was denied".to_owned(),
             },
         };
         let (used, granted, name) = (field("used"), field("granted"), &row.approval.session_name);
-        let message = format!("{limit} of session {name} is used up ({used} of {granted}), and {why}");
+        let message =
+            format!("the {limit} budget of session {name} is used up ({used} of {granted}), and {why}");
         let reason = format!("The turn ends here: {message}.");
         let held = std::mem::take(&mut self.held);
         let denied =

@@ -103,19 +103,19 @@ fn goes_to_next_process(turn: &Turn, process: &Process, cause: &Cause) -> bool {
 fn ended_early(exit: Option<&plexus_agent::Exit>, stderr: Vec<String>) -> Ending {
     match exit {
         Some(plexus_agent::Exit { error: Some(error), .. }) => {
-            Ending::failed("cannot_start", format!("the agent could not be started: {error}"), stderr)
+            Ending::failed("cannot_start", format!("the agent could not start: {error}"), stderr)
         }
         Some(plexus_agent::Exit { code: Some(code), .. }) => Ending::failed(
             "exited",
-            format!("the agent exited with code {code} before its turn was over"),
+            format!("the agent exited with code {code} before its turn finished"),
             stderr,
         ),
         Some(plexus_agent::Exit { signal: Some(signal), .. }) => {
-            Ending::failed("killed", format!("the agent was ended by signal {signal}"), stderr)
+            Ending::failed("killed", format!("the agent was killed by signal {signal}"), stderr)
         }
         _ => Ending::failed(
             "orphaned",
-            "the agent's keeper was killed; how the agent ended is not known".to_owned(),
+            "the keeper of the agent was killed, so the exit status of the agent is unknown".to_owned(),
             stderr,
         ),
     }

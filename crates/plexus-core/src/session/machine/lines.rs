@@ -195,13 +195,14 @@ impl Machine {
                 self.note("gate_denied", json!({"request_id": id, "why": why}), batch);
             }
             RequestBody::InvalidPermissionRequest { why } => {
-                let message = format!("Plexus could not read this question, so it is denied: {why}");
+                let message =
+                    format!("Plexus could not read this approval request, so the call is denied: {why}");
                 let answer = PermissionResult::Deny { message, interrupt: false };
                 batch.before.push(plexus_claude::reply_permission(&id, &answer));
                 self.note("ask_denied", json!({"request_id": id, "why": why}), batch);
             }
             RequestBody::Unknown { subtype } => {
-                let message = format!("Plexus does not know the request `{subtype}`");
+                let message = format!("Plexus does not support the request `{subtype}`");
                 batch.before.push(plexus_claude::reply_error(&id, &message));
                 self.note("unknown_request", json!({"request_id": id, "subtype": subtype}), batch);
             }
@@ -231,7 +232,7 @@ impl Machine {
                 }
                 Ok(_) => self.become_ready(batch),
                 Err(error) => {
-                    let message = format!("the agent refused to be supervised: {error}");
+                    let message = format!("the agent rejected supervision: {error}");
                     batch.after.alarm = Some(Cause::Failed("not_initialized", message));
                 }
             },
@@ -319,7 +320,7 @@ impl Machine {
                 self.note("mode_changed", json!({"mode": reported, "by": "agent"}), batch);
             }
             _ => {
-                let message = format!("the agent is in mode `{reported}`, not `{}`", expected.as_str());
+                let message = format!("the agent is in mode `{reported}` instead of `{}`", expected.as_str());
                 batch.after.alarm = Some(Cause::Failed("wrong_mode", message));
             }
         }
@@ -394,7 +395,7 @@ impl Machine {
         self.running_tools.remove(tool_use_id);
         let broken = self.on_tool_result(key, tool_use_id, is_error, &mut batch.changes);
         if let Some(broken) = broken.filter(|_| !self.ungated.contains(tool_use_id)) {
-            let message = format!("the call {tool_use_id} {broken}; the session was stopped");
+            let message = format!("call {tool_use_id} {broken}, so the session was stopped");
             batch.after.alarm = Some(Cause::Failed("gate_bypassed", message));
         }
     }
@@ -402,7 +403,7 @@ impl Machine {
     fn end_turn_by_result(&mut self, key: RunKey, batch: &mut Batch) {
         let head = self.head();
         let Some(ending) = self.turn.as_ref().and_then(|turn| turn.ending(head)) else { return };
-        let withdrawn = self.withdraw_all(key, "the turn is over");
+        let withdrawn = self.withdraw_all(key, "the turn has finished");
         batch.changes.extend(withdrawn);
         self.end_turn(ending, &mut batch.changes);
     }

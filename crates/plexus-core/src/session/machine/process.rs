@@ -126,7 +126,7 @@ impl Machine {
             Ok(started) => started,
             Err(error) => {
                 self.commit(vec![Change::EndRun(key, json!({"error": error}))]);
-                return self.fail_turn("cannot_start", format!("the agent could not be started: {error}"));
+                return self.fail_turn("cannot_start", format!("the agent could not start: {error}"));
             }
         };
         self.progress_mut().cost_limit = cost_budget.map(|row| (key.run, row.granted));
@@ -201,8 +201,8 @@ impl Machine {
         self.shared.metrics.refused(Limit::Journal);
         let limit_mb = self.shared.settings.limits.journal_bytes / (1024 * 1024);
         let message = format!(
-            "the agent wrote {limit_mb} MB in one run, which is the limit, so its process was ended; prompt it to \
-             continue in a new run, or raise `journal_mb` under [limits] in plexus.toml"
+            "the agent wrote {limit_mb} MB in one run, which is the limit, so its process was stopped; \
+             prompt it to continue in a new run, or raise `journal_mb` under [limits] in plexus.toml"
         );
         self.end_process(Cause::Failed("journal_full", message));
     }

@@ -156,14 +156,14 @@ impl Progress {
             return Some(Ending::out_of_budget(what.clone()));
         }
         if outcome.subtype == COST_LIMIT_REACHED {
-            let message = "cost_usd is used up: the agent ended the turn when it reached the limit";
+            let message = "the cost_usd budget is used up, so Claude Code ended the turn";
             return Some(Ending::out_of_budget(message.to_owned()));
         }
         if self.interrupted && !outcome.is_success() {
             return Some(Ending::interrupted("The turn was interrupted.".to_owned()));
         }
         if self.permit_lost && !outcome.is_success() {
-            let message = "the agent lost the hub while it waited for an answer, so the turn was ended; prompt it again";
+            let message = "the agent lost its connection to the hub while it waited for an answer, so the turn ended; prompt it again";
             return Some(Ending::failed("permit_lost", message.to_owned(), Vec::new()));
         }
         if !outcome.is_success() {

@@ -67,7 +67,7 @@ impl Machine {
         // No process is left that could still read the prompt.
         match self.turn.as_mut() {
             Some(turn) if turn.progress.acknowledged => {
-                self.fail_turn("orphaned", "the agent ended while the hub was away".to_owned());
+                self.fail_turn("orphaned", "the agent exited while no hub was running".to_owned());
             }
             Some(turn) => {
                 turn.bound = None;

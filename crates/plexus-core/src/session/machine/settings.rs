@@ -148,7 +148,8 @@ impl Machine {
     ) -> (Change, Reply) {
         let setting = if outcome.is_ok() { request.wanted } else { request.before };
         self.row.config = setting.apply_to(self.row.config.clone());
-        let refused = |why| Error::new(ErrorKind::AgentRefused, format!("the agent refused: {why}"));
+        let refused =
+            |why| Error::new(ErrorKind::AgentRefused, format!("the agent rejected the change: {why}"));
         let reply = Reply::Changed(request.reply, outcome.map_err(refused));
         (Change::Configure(self.row.id, Box::new(self.row.config.clone())), reply)
     }
@@ -163,7 +164,7 @@ impl Machine {
     /// and is sent again if the hub dies in between.
     pub(super) fn add_message(&mut self, text: String) -> Result<u64, Error> {
         let Some(turn) = self.turn.as_mut().filter(|turn| !turn.progress.interrupt_requested) else {
-            let message = "no turn is in progress; use claudecode.chat_async";
+            let message = "no turn is in progress; start one with claudecode.chat_async";
             return Err(Error::new(ErrorKind::NoTurn, message));
         };
         let number = turn.number;

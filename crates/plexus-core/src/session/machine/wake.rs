@@ -50,7 +50,7 @@ impl Machine {
             self.wake = Wake::At(self.now.instant + RETRY_AFTER);
         } else {
             // The approval escalates by itself.
-            tracing::warn!(session = %self.row.id, %error, "a session could not be woken");
+            tracing::warn!(session = %self.row.id, %error, "cannot wake a session");
         }
     }
 }
@@ -59,8 +59,8 @@ impl Machine {
 fn prompt(open: usize, askers: &[&SessionName]) -> String {
     let askers: Vec<&str> = askers.iter().map(|name| name.as_str()).collect();
     format!(
-        "Plexus: {open} approval(s) asked by {} wait for your answer. Call loopback_wait without a cursor to see them, \
-         then loopback_respond or loopback_escalate; unanswered, they escalate to the next decider above you.",
+        "Plexus: {open} approval(s) of {} wait for your answer. Call loopback_wait without a cursor to see \
+         them, then loopback_respond or loopback_escalate. If you do not answer, they escalate.",
         askers.join(", ")
     )
 }

@@ -115,8 +115,8 @@ fn an_entry_is_verified_against_its_predecessor_its_hash_and_its_columns() {
     let edited = text.replace("made", "revoked");
     for (stored, why) in [
         (stored(2, &head.hash, &text, 7), "is missing"),
-        (stored(0, &head.hash, &text, 7), "is not the first: there is an entry 0"),
-        (stored(-1, &head.hash, &text, 7), "is not the first: there is an entry -1"),
+        (stored(0, &head.hash, &text, 7), "is not the first: the log also has an entry 0"),
+        (stored(-1, &head.hash, &text, 7), "is not the first: the log also has an entry -1"),
         (stored(1, &before.hash, &text, 7), "does not match its hash and the entry before it"),
         (stored(1, &head.hash, &edited, 7), "does not match its hash and the entry before it"),
         (stored(1, &head.hash, &text, 8), "has a column that differs from its entry"),

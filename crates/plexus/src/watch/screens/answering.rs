@@ -64,7 +64,7 @@ fn an_approval_of_an_agent_is_escalated_with_or_without_a_note() {
     passed.passed = vec![serde_json::from_value(went).unwrap()];
     screen.apply(Event::Asked(Box::new(passed)));
     let drawn = screen.text(80, 24);
-    assert!(drawn.contains(&format!("operator passed it on, past session:{}", id(1))), "{drawn}");
+    assert!(drawn.contains(&format!("operator escalated it past session:{}", id(1))), "{drawn}");
 }
 
 #[test]

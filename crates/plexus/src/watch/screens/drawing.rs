@@ -51,8 +51,7 @@ fn text_of_an_agent_cannot_affect_the_terminal() {
     });
     let mut screen = Screen::asking("Bash\u{1b}c", input.clone());
     let lead = screen.model.session;
-    screen
-        .apply(Event::SessionEvent(lead.unwrap(), json!({"type": "content", "text": "\u{1b}[H\u{202e}log"})));
+    screen.apply(Event::Logged(lead.unwrap(), json!({"type": "content", "text": "\u{1b}[H\u{202e}log"})));
     screen.is_drawn_as("hostile", 80, 24);
     let drawn = screen.text(140, 40);
     assert!(!drawn.chars().any(|c| c != '\n' && (c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c))));
@@ -83,7 +82,7 @@ fn the_log_shows_the_edited_input_that_ran() {
     let resolved = json!({"type": "approval_resolved", "tool_use_id": "t", "status": "allowed", "by": {"kind": "operator"},
         "updated_input": {"command": "ls -a"}});
     for event in [call, resolved] {
-        screen.apply(Event::SessionEvent(of, event));
+        screen.apply(Event::Logged(of, event));
     }
     let drawn = screen.text(140, 40);
     assert!(

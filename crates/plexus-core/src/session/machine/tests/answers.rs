@@ -53,7 +53,7 @@ fn the_message_of_an_allow_is_sent_as_a_separate_message() {
         "send a-t: allow",
         "store delivered",
         "store system sent",
-        "send prompt \"Note on the approved Bash call: only once\"",
+        "send prompt \"Note on the allowed Bash call: only once\"",
     ]);
 }
 

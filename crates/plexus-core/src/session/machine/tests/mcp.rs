@@ -38,8 +38,8 @@ fn a_request_reads_the_lines_before_it_first() {
 #[test]
 fn each_wrong_request_is_denied() {
     for (run, at_gate, asked, expected) in [
-        (1, None, "ls", "deny: This call is not at the gate, so it is denied."),
-        (2, Some("ls"), "ls", "deny: The run that asks is over."),
+        (1, None, "ls", "deny: This call did not pass the gate, so it is denied."),
+        (2, Some("ls"), "ls", "deny: The run of this call has ended, so it is denied."),
         (1, Some("ls"), "ls", "waiting"),
     ] {
         let mut harness = over_mcp(Limits::default());
@@ -56,7 +56,7 @@ fn a_request_after_the_result_is_denied() {
     harness.resolve("t", ApprovalStatus::Allowed, allow());
     harness.line(tool_result("t"));
     let replayed = harness.permit(1, "t", "ls");
-    assert_eq!(decided(replayed), "deny: This call is not at the gate, so it is denied.");
+    assert_eq!(decided(replayed), "deny: This call did not pass the gate, so it is denied.");
 }
 
 #[test]
@@ -81,7 +81,10 @@ fn a_request_with_another_input_is_denied_and_recorded() {
     drop(harness.permit(1, "t", "ls"));
     harness.take_log();
     let other = harness.permit(1, "t", "rm x");
-    assert_eq!(decided(other), "deny: This call was asked about before with another input.");
+    assert_eq!(
+        decided(other),
+        "deny: This call already had an approval request with a different input, so it is denied."
+    );
     harness.expect(&["store system ask_mismatch", "reply"]);
 }
 
@@ -90,7 +93,10 @@ fn a_request_beyond_a_limit_is_denied() {
     let mut harness = over_mcp(Limits { open_approvals: 0, ..Limits::default() });
     harness.line(bash("t", "ls"));
     harness.take_log();
-    assert!(decided(harness.permit(1, "t", "ls")).starts_with("deny: Nobody was asked"));
+    assert!(
+        decided(harness.permit(1, "t", "ls"))
+            .starts_with("deny: This call did not run, because no approval could be requested")
+    );
     harness.expect(&["store system ask_denied", "reply"]);
 }
 
@@ -124,7 +130,10 @@ fn a_process_that_was_started_elsewhere_asks_without_a_gate() {
     let (reply, mut stopped) = oneshot::channel();
     harness.command(Command::Stop { why: "enough".to_owned(), reply });
     stopped.try_recv().expect("stopped");
-    assert_eq!(decided(harness.permit(1, "t", "ls")), "deny: The run that asks is over.");
+    assert_eq!(
+        decided(harness.permit(1, "t", "ls")),
+        "deny: The run of this call has ended, so it is denied."
+    );
 }
 
 #[test]
