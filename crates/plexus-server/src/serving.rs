@@ -172,6 +172,8 @@ impl Serving {
         let waiting = |name| WaitingConnections::new(name, limits.waiting, hub.door_figures().clone());
         let site = |address, scheme| Transport::Tcp(Site::new(address, scheme, hosts.clone()));
 
+        // A client that reaches the socket finds `hub.json`. The listeners are bound, so early connections wait in their queues.
+        dir.announce(&url, &identity.public())?;
         let mut doors = JoinSet::new();
         if let Some(tls) = tls {
             let address = tls.local_addr().map_err(|source| ListenError::Io { address, source })?;
@@ -182,7 +184,6 @@ impl Serving {
         doors.spawn(serve(tcp, router, waiting(DoorName::Http), limits, close.clone()));
         let router = doors_for(Transport::Socket).router();
         doors.spawn(serve(socket, router, waiting(DoorName::Socket), limits, close.clone()));
-        dir.announce(&url, &identity.public())?;
         Ok(Self { hub, url, dir, doors, close, stop, down })
     }
 
