@@ -202,6 +202,6 @@ async fn a_directory_that_was_exchanged_is_not_hidden_in_place_of_the_real_one()
     // The hub has locked another directory than the one that stands there now.
     let run = start("data/runs");
     let error = run.exit().await.error.expect("a reason");
-    assert!(error.contains("another directory"), "{error}");
+    assert!(error.contains("not the directory that the hub has locked"), "{error}");
     assert!(!run.home.path().join("started").exists());
 }

@@ -100,7 +100,7 @@ fn an_entry_says_what_is_wrong_with_it() {
     );
     assert!(
         entry(json!({ "rule": "Bash(ls", "effect": "allow" }))
-            .is_err_and(|error| error.contains("at byte 7 `)` is expected"))
+            .is_err_and(|error| error.contains("at byte 7: expected `)`"))
     );
     assert!(entry(json!({ "rule": "Bash", "effect": "permit" })).is_err());
     assert!(
