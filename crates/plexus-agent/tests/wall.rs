@@ -174,7 +174,7 @@ async fn a_program_that_is_not_there_is_named_behind_it_as_well() {
     };
     let mut run = Run::prepare_behind(Path::new("/no/such/claude"), &[], Streams::Lines, sandbox);
     run.outbox.go(NONCE).unwrap();
-    assert_eq!(run.exit().await.error.as_deref(), Some("/no/such/claude cannot be found"));
+    assert_eq!(run.exit().await.error.as_deref(), Some("/no/such/claude was not found"));
 }
 
 #[tokio::test]
