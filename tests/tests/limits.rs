@@ -130,7 +130,7 @@ async fn a_child_that_requests_too_often_is_slowed_down_and_others_are_not() -> 
     let poll = world.ended(&session).await?;
     assert_eq!(denied_without_approval(&poll)[0]["limit"], "asks_per_minute", "{poll:#}");
     let last = events(&poll, "tool_result").pop().unwrap_or_default();
-    assert!(last["output"].to_string().contains("more than 2 times a minute"), "{last}");
+    assert!(last["output"].to_string().contains("more than 2 approvals in a minute"), "{last}");
     assert_eq!(world.ran().len(), 2);
     let other = begin(&world, "patient", json!([bash("true")])).await?;
     world.asked(&other).await?;

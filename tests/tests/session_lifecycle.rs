@@ -231,7 +231,7 @@ async fn the_message_of_an_allow_reaches_the_model(world: World) -> anyhow::Resu
     assert!(world.file("HEED.txt").exists());
     let requests = world.model.requests_for("HEED");
     let last = requests.last().context("a request")?;
-    assert_eq!(told(last, "Note on the approved Bash call: only this once"), 1, "{poll:#}");
+    assert_eq!(told(last, "Note on the allowed Bash call: only this once"), 1, "{poll:#}");
     Ok(())
 }
 

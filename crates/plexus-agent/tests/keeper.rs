@@ -175,7 +175,7 @@ async fn a_missing_program_is_named() {
     let mut run = Run::prepare_program(Path::new("/no/such/claude"), &[]);
     run.outbox.go(NONCE).unwrap();
     let exit = run.exit().await;
-    assert_eq!(exit.error.as_deref(), Some("/no/such/claude cannot be found"));
+    assert_eq!(exit.error.as_deref(), Some("/no/such/claude was not found"));
     assert_eq!((exit.code, exit.signal), (None, None));
 }
 

@@ -175,7 +175,7 @@ async fn a_missing_program_is_named_in_the_sandbox_too() {
     };
     let mut run = Run::prepare_in_sandbox(Path::new("/no/such/claude"), &[], Streams::Lines, sandbox);
     run.outbox.go(NONCE).unwrap();
-    assert_eq!(run.exit().await.error.as_deref(), Some("/no/such/claude cannot be found"));
+    assert_eq!(run.exit().await.error.as_deref(), Some("/no/such/claude was not found"));
 }
 
 #[tokio::test]
@@ -203,6 +203,6 @@ async fn a_replaced_data_directory_starts_no_child() {
     // The hub has locked another directory than the one at that path now.
     let run = start("data/runs");
     let error = run.exit().await.error.expect("a reason");
-    assert!(error.contains("another directory"), "{error}");
+    assert!(error.contains("not the directory that the hub has locked"), "{error}");
     assert!(!run.home.path().join("started").exists());
 }

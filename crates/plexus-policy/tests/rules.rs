@@ -100,7 +100,7 @@ fn an_invalid_entry_names_its_error() {
     );
     assert!(
         entry(json!({ "rule": "Bash(ls", "effect": "allow" }))
-            .is_err_and(|error| error.contains("at byte 7 `)` is expected"))
+            .is_err_and(|error| error.contains("at byte 7: expected `)`"))
     );
     assert!(entry(json!({ "rule": "Bash", "effect": "permit" })).is_err());
     assert!(

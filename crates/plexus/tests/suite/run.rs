@@ -374,7 +374,7 @@ async fn after_a_refused_edit_the_requested_input_is_shown_again() {
     run.press("e\n").unwrap();
     run.expect("Allow it with this input?").await.unwrap();
     run.press("y\n").unwrap();
-    run.expect("denied by").await.unwrap();
+    run.expect("a rule denies this call").await.unwrap();
     // The call directly above the prompt is the one that `y` would allow.
     run.expect("$ touch made").await.unwrap();
     run.expect("Allow it? y,").await.unwrap();
