@@ -105,7 +105,7 @@ fn operands_that_are_outputs_scripts_or_programs_have_to_be_named() {
 }
 
 #[test]
-fn options_that_run_programs_are_distinguished_from_those_that_write() {
+fn running_a_program_is_distinguished_from_writing() {
     let runs = |line: &str| {
         let script = reader::read(line, 0).expect("a line");
         hazards(&script.parts[0].words).iter().any(|hazard| hazard.kind == HazardKind::Runs)
