@@ -7,7 +7,7 @@ use shuttle::{Config, MaxSteps, Runner};
 
 use crate::{Totals, scenario};
 
-/// How many times a schedule of [`Search::FewChanges`] changes who comes first.
+/// How many times a schedule of [`Search::FewChanges`] changes the priorities.
 const CHANGES: usize = 4;
 
 /// How schedules are chosen.
@@ -15,11 +15,12 @@ const CHANGES: usize = 4;
 pub enum Search {
     /// Any task may be next.
     Random,
-    /// The most urgent task goes on, and who that is changes a few times: finds what random search is unlikely to.
+    /// The task with the highest priority runs, and the priorities change a few times. This finds interleavings that random
+    /// search is unlikely to find.
     FewChanges,
 }
 
-/// What a schedule may need.
+/// The limits of a schedule.
 pub fn config() -> Config {
     let mut config = Config::new();
     config.stack_size = 0x4_0000;
@@ -27,7 +28,7 @@ pub fn config() -> Config {
     config
 }
 
-/// Tries so many schedules; panics with the first that breaks a rule.
+/// Runs this many schedules; panics with the first that breaks a rule.
 pub fn explore(search: Search, seed: u64, schedules: usize, totals: &Arc<Totals>) {
     let totals = Arc::clone(totals);
     let one = move || shuttle::future::block_on(scenario(&totals));

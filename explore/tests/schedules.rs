@@ -12,11 +12,11 @@ fn totals(search: Search) -> Arc<Totals> {
 }
 
 #[test]
-fn whatever_the_order_an_approval_is_decided_once_and_no_waiter_misses_it() {
+fn in_every_interleaving_an_approval_is_decided_once_and_no_waiter_misses_it() {
     for search in [Search::Random, Search::FewChanges] {
         let totals = totals(search);
         assert_eq!(totals.schedules.load(Ordering::Relaxed), 1_000);
-        for met in [
+        for counter in [
             &totals.answered,
             &totals.expired,
             &totals.withdrawn,
@@ -24,7 +24,7 @@ fn whatever_the_order_an_approval_is_decided_once_and_no_waiter_misses_it() {
             &totals.cancelled_calls,
             &totals.failures,
         ] {
-            assert!(met.load(Ordering::Relaxed) > 0, "not everything was met: {totals:?}");
+            assert!(counter.load(Ordering::Relaxed) > 0, "not everything was met: {totals:?}");
         }
     }
 }

@@ -18,7 +18,7 @@ pub fn now() -> UnixSeconds {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// A time that moves on by a random step whenever someone looks at it.
+/// A clock that advances by a random step at each reading.
 #[cfg(feature = "explore")]
 pub fn now() -> UnixSeconds {
     use std::sync::atomic::{AtomicU64, Ordering};

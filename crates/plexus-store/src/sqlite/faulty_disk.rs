@@ -40,7 +40,7 @@ pub struct Disk(#[expect(dead_code, reason = "it is held")] MutexGuard<'static, 
 
 static FAULT: AtomicU8 = AtomicU8::new(0);
 /// How many operations succeed before the fault.
-static GOOD: AtomicI64 = AtomicI64::new(0);
+static REMAINING: AtomicI64 = AtomicI64::new(0);
 static REAL: OnceLock<Real> = OnceLock::new();
 static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
 
@@ -60,7 +60,7 @@ struct Real {
     faulty: Mutex<Vec<(usize, &'static ffi::sqlite3_io_methods)>>,
 }
 
-// SAFETY: SQLite's own VFS is there for good and may be called from any thread; the rest is plain data.
+// SAFETY: SQLite's own VFS is never removed and may be called from any thread; the rest is plain data.
 unsafe impl Send for Real {}
 // SAFETY: as above.
 unsafe impl Sync for Real {}
@@ -78,7 +78,7 @@ impl Disk {
 
     /// Lets this many operations of the faulty kind succeed, then all of them fail.
     pub fn fail(&self, fault: Fault, after: u32) {
-        GOOD.store(after.into(), SeqCst);
+        REMAINING.store(after.into(), SeqCst);
         FAULT.store(fault as u8, SeqCst);
     }
 
@@ -95,21 +95,21 @@ impl Drop for Disk {
 }
 
 fn fails(fault: Fault) -> bool {
-    FAULT.load(SeqCst) == fault as u8 && GOOD.fetch_sub(1, SeqCst) <= 0 || fails_by_file(fault)
+    FAULT.load(SeqCst) == fault as u8 && REMAINING.fetch_sub(1, SeqCst) <= 0 || fails_by_file(fault)
 }
 
 fn fails_by_file(fault: Fault) -> bool {
-    static STRUCK: AtomicU32 = AtomicU32::new(0);
+    static OPERATIONS: AtomicU32 = AtomicU32::new(0);
     let Some(file) = FILE.get().and_then(Option::as_ref) else { return false };
     let Ok(configured) = std::fs::read_to_string(file) else { return false };
     let Some((every, what)) = configured.trim().split_once(' ') else { return false };
     let every: u32 = every.parse().unwrap_or(1);
-    what == fault.as_str() && STRUCK.fetch_add(1, SeqCst).is_multiple_of(every.max(1))
+    what == fault.as_str() && OPERATIONS.fetch_add(1, SeqCst).is_multiple_of(every.max(1))
 }
 
 fn install() -> Real {
-    // SAFETY: asking for the default VFS has no conditions; it is a plain struct of pointers that live for good, and so
-    // does the copy that is handed over.
+    // SAFETY: finding the default VFS has no preconditions. It is a plain struct of pointers that are never freed, and the
+    // registered copy is never freed either.
     unsafe {
         let vfs = ffi::sqlite3_vfs_find(ptr::null());
         assert!(!vfs.is_null());
@@ -130,8 +130,8 @@ unsafe extern "C" fn open(
     out: *mut c_int,
 ) -> c_int {
     let Some(real) = REAL.get() else { return ffi::SQLITE_CANTOPEN };
-    // SAFETY: SQLite called us as it would call the real one, so the same may be passed on. The methods it has set are
-    // there for good; where they are replaced, it is by a table that is, too, and differs only in two functions.
+    // SAFETY: SQLite called this function as it would call the real one, so the same arguments may be passed on. The methods
+    // that it set are never freed. They are replaced only by a table that is never freed and differs in two functions.
     unsafe {
         let Some(open_file) = (*real.vfs).xOpen else { return ffi::SQLITE_CANTOPEN };
         let opened = open_file(real.vfs, name, file, flags, out);
@@ -174,7 +174,7 @@ unsafe extern "C" fn write(
     }
     let no_space = fails(Fault::NoSpace);
     let count = if no_space { count / 2 } else { count };
-    // SAFETY: as SQLite called us, with no more bytes than it has given.
+    // SAFETY: the arguments of SQLite's own call, with no more bytes than it passed.
     let written = unsafe { write(file, bytes, count, at) };
     if no_space { ffi::SQLITE_FULL } else { written }
 }
@@ -186,6 +186,6 @@ unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
     if fails(Fault::BrokenSync) {
         return ffi::SQLITE_IOERR_FSYNC;
     }
-    // SAFETY: as SQLite called us.
+    // SAFETY: the arguments of SQLite's own call.
     unsafe { sync(file, flags) }
 }

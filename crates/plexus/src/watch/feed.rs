@@ -64,7 +64,7 @@ pub(crate) async fn sessions(client: Client, events: Sender<Event>) {
 pub(crate) async fn log(client: Client, session: SessionId, events: Sender<Event>) {
     let mut follower = Follower::at(&client, format!("/sessions/{session}/events"));
     while let Ok(item) = follower.next().await {
-        // Deltas are of a kind of their own: what they tell comes again as a whole.
+        // Deltas have their own kind: their text follows as a whole event.
         if let StreamItem::Event { kind: None, mut data } = item
             && events.send(Event::Logged(session, data["event"].take())).await.is_err()
         {
@@ -73,7 +73,7 @@ pub(crate) async fn log(client: Client, session: SessionId, events: Sender<Event
     }
 }
 
-/// One list of what a method shows; `None` when the hub has gone away meanwhile, which is told by the stream.
+/// Reads one list from the result of a method; `None` if the hub does not respond, which the stream reports.
 async fn read<T: serde::de::DeserializeOwned>(client: &Client, method: &str, list: &str) -> Option<T> {
     let answer = tokio::time::timeout(ANSWERED_WITHIN, client.call(method, json!({}))).await;
     let mut shown: Value = answer.ok()?.ok()?;
