@@ -39,7 +39,8 @@ pub struct Expected {
 /// If any step fails.
 pub async fn save(to: &Path) -> anyhow::Result<()> {
     ensure!(!to.exists(), "{} is there already; a saved one is never changed", to.display());
-    let mut world = Setup::scripted().world("saved").await?.context("the scripted agent is always there")?;
+    let mut world =
+        Setup::scripted().world("saved").await?.context("the scripted agent is always available")?;
     let (finished, turns, resolved) = finished(&world).await?;
     let (open, asked, token) = external_request(&world).await?;
     let cut_off = begin(&world, "cut-off", json!([{"tool": "Step", "input": {"number": 3}}])).await?;
@@ -114,7 +115,7 @@ async fn end_processes(session: &str) -> anyhow::Result<()> {
         // A process that exited with another one is not an error.
         std::process::Command::new("kill").args(["-KILL", &pid]).status()?;
     }
-    until("its processes are gone", || !processes.iter().any(|pid| is_alive(*pid))).await
+    until("its processes have ended", || !processes.iter().any(|pid| is_alive(*pid))).await
 }
 
 /// Whether a file is saved. Files that the next hub creates are omitted, and files that git cannot store.

@@ -14,7 +14,11 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 async fn scripted(config: &str) -> anyhow::Result<World> {
-    Setup::scripted().with_config(config).world("scripted").await?.context("always there")
+    Setup::scripted()
+        .with_config(config)
+        .world("scripted")
+        .await?
+        .context("the scripted agent is always available")
 }
 
 async fn rows(world: &World, filter: Value) -> anyhow::Result<Vec<Value>> {

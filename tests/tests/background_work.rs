@@ -90,7 +90,7 @@ async fn a_prompt_during_a_background_command_gets_its_own_turn(world: World) ->
     assert!(said.contains(&json!("Next.")), "its prompt was answered in it: {poll:#}");
     assert_eq!(events(&poll, "complete").len(), 1, "{poll:#}");
     let last = world.model.requests().pop().map(|request| request.body["messages"].to_string());
-    assert_eq!(last.unwrap_or_default().matches("\"NEXT\"").count(), 1, "it was heard once");
+    assert_eq!(last.unwrap_or_default().matches("\"NEXT\"").count(), 1, "it was received once");
     Ok(())
 }
 

@@ -41,7 +41,7 @@ over_both_doors!(
 
 async fn world(door: DoorKind, config: &str) -> anyhow::Result<World> {
     let setup = Setup { door, ..Setup::scripted().with_config(config) };
-    setup.world("bad_input").await?.context("the scripted agent is always there")
+    setup.world("bad_input").await?.context("the scripted agent is always available")
 }
 
 /// One Bash call.
@@ -182,7 +182,7 @@ async fn a_name_is_unique_and_free_again_after_delete(world: World) -> anyhow::R
     let deleted = world.call("claudecode.delete", json!({"name": "one"})).await?;
     assert_eq!(deleted, json!({"type": "ok", "session_id": first}));
     is(&world.refused("claudecode.get", json!({"session_id": first})).await?, "session_not_found");
-    assert!(plexus_e2e::processes_of(&first).is_empty(), "its process is gone");
+    assert!(plexus_e2e::processes_of(&first).is_empty(), "its process has ended");
     let second = world.create("one", json!({})).await?;
     assert_ne!(first, second);
     let listed = world.call("claudecode.list", json!({})).await?;
@@ -414,7 +414,7 @@ async fn decisions_in_one_call_succeed_or_fail_separately(world: World) -> anyho
     let first = kinds[0] == plain("ok");
 
     let (_, left) = world.asked(&session).await?;
-    assert_eq!(left["id"], of(1), "the one that could not be taken is still open");
+    assert_eq!(left["id"], of(1), "the approval with the failed answer is still open");
     world.allow(&left).await?;
     assert_eq!(world.ended(&session).await?["status"], "complete");
     let made = ["0", "1", "2", "3", "three"].map(|n| world.file(&format!("{n}.txt")).exists());
@@ -453,7 +453,7 @@ async fn sessions_are_found_by_name_renamed_and_read(world: World) -> anyhow::Re
 
     // A truncated event can be read in full.
     let all = poll["events"].as_array().cloned().unwrap_or_default();
-    let cut = all.iter().find(|event| event["event"]["type"] == "content").context("what it said")?;
+    let cut = all.iter().find(|event| event["event"]["type"] == "content").context("a text event")?;
     assert_eq!(cut["truncated"], true);
     assert!(text(&cut["event"]["text"]).len() <= 8 * 1024 && long.starts_with(&text(&cut["event"]["text"])));
     let whole = world.call("claudecode.event", json!({"name": "after", "seq": cut["seq"]})).await?;

@@ -178,7 +178,7 @@ impl Figures {
         Ok(Self { passed, failed_as_expected: failed.collect() })
     }
 
-    #[expect(clippy::print_stdout, reason = "figures are for whoever runs the test")]
+    #[expect(clippy::print_stdout, reason = "the test prints its figures")]
     fn show(&self, of_what: &str) {
         let expected = self.failed_as_expected.len();
         println!("conformance {of_what}: {} checks passed, {expected} failed as expected", self.passed);

@@ -7,7 +7,7 @@ use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
 
 async fn scripted() -> anyhow::Result<World> {
-    Setup::scripted().world("scripted").await?.context("always there")
+    Setup::scripted().world("scripted").await?.context("the scripted agent is always available")
 }
 
 fn bash(command: &str) -> Value {
@@ -114,7 +114,7 @@ async fn a_preview_lists_the_approvals_that_a_rule_resolves_and_changes_nothing(
     let remember = json!({"rule": rule, "session_id": top});
     let answer = json!({"approval_id": asked[0], "approve": true, "remember": remember});
     let answered = world.call("loopback.respond", answer).await?;
-    assert_eq!(answered["settled"], all["settles"], "as it was said");
+    assert_eq!(answered["settled"], all["settles"], "the text is unchanged");
     let late = world.call("policy.preview", previewed(rule, wide)).await?;
     let ended = json!({"type": "already_resolved", "approval_id": asked[0], "status": "allowed"});
     assert_eq!(late, ended);
@@ -143,7 +143,7 @@ async fn an_approval_shows_the_prompt_and_decisions_about_similar_calls() -> any
     let (plain, full) =
         (json!({"approval_id": approval["id"]}), json!({"approval_id": approval["id"], "context": true}));
     let got = world.call("loopback.get", plain).await?;
-    assert!(got["purpose"].is_null() && got["like"].is_null(), "only for those who want it: {got}");
+    assert!(got["purpose"].is_null() && got["like"].is_null(), "only if it is configured: {got}");
 
     let got = world.call("loopback.get", full.clone()).await?;
     let path = json!([{"id": top, "name": "top"}, {"id": below, "name": "below"}]);
@@ -156,7 +156,7 @@ async fn an_approval_shows_the_prompt_and_decisions_about_similar_calls() -> any
         json!(["allowed", true, "git push", null]),
         json!(["denied", false, "git push origin main", null]),
     ];
-    assert_eq!(seen, expected, "newest first, and of what is like it alone");
+    assert_eq!(seen, expected, "newest first, and only similar calls");
     assert_eq!(
         (&like[2]["message"], &like[2]["by"]),
         (&json!("not on a Friday"), &json!({"kind": "operator"}))
@@ -193,7 +193,7 @@ async fn a_long_prompt_is_truncated_and_decisions_by_rules_are_similar_too() -> 
         got["purpose"]["truncated"] == true && shown.len() == 8192 && prompt.starts_with(&shown),
         "{got}"
     );
-    assert_eq!(got["like"], json!([]), "what is to be made is another thing");
+    assert_eq!(got["like"], json!([]), "another command is not similar");
     world.respond(&approval, json!({"approve": false})).await?;
     world.ended(&session).await?;
     world.chat(&session, &script(&json!([bash("make test --fast")]))).await?;

@@ -13,7 +13,7 @@ use tokio::process::Command;
 
 async fn world(config: &str) -> anyhow::Result<World> {
     let world = Setup::scripted().with_config(config).world("faults").await?;
-    world.context("the scripted agent is always there")
+    world.context("the scripted agent is always available")
 }
 
 /// A hub whose agent is this shell script.
@@ -122,7 +122,7 @@ async fn a_child_that_never_responds_is_ended() -> anyhow::Result<()> {
     let session = begin(&world, "silent", json!([{"say": "never"}])).await?;
     let error = failed(&world.ended(&session).await?, "no_answer");
     assert_eq!(error["stderr"], json!(["waiting"]));
-    assert!(processes_of(&session).is_empty(), "its process is gone");
+    assert!(processes_of(&session).is_empty(), "its process has ended");
     Ok(())
 }
 
@@ -285,7 +285,7 @@ async fn a_call_that_bypassed_the_gate_stops_the_session() -> anyhow::Result<()>
         }
         let error = failed(&world.ended(&session).await?, "gate_bypassed");
         assert!(text(&error["message"]).contains("stopped"), "{error}");
-        until("its processes are gone", || processes_of(&session).is_empty()).await?;
+        until("its processes have ended", || processes_of(&session).is_empty()).await?;
     }
     assert_eq!(world.call("loopback.pending", json!({})).await?["approvals"], json!([]));
     Ok(())
@@ -307,7 +307,7 @@ async fn stop_ends_all_descendants_of_a_child() -> anyhow::Result<()> {
     }
     assert_eq!(world.ended(&session).await?["status"], "complete");
     let pid = |name: &str| std::fs::read_to_string(world.file(name)).ok()?.trim().parse::<u32>().ok();
-    until("the third has said who it is", || pid("three.pid").is_some()).await?;
+    until("the third process has written its pid", || pid("three.pid").is_some()).await?;
     let pids = ["one.pid", "two.pid", "three.pid"]
         .map(|name| pid(name).and_then(|pid| outside(&session, pid)).unwrap_or_default());
     assert!(pids.iter().all(|pid| is_alive(*pid)), "{pids:?} are at work");
@@ -375,7 +375,10 @@ async fn nothing_runs_and_nothing_is_lost_while_the_disk_is_full() -> anyhow::Re
     assert_eq!(ran.len(), 2, "each ran once: {ran:?}");
     for session in &sessions {
         let outbox = std::fs::read_to_string(world.run_dir(session, 1).join("outbox.jsonl"))?;
-        assert!(!outbox.contains(r#""subtype":"error""#), "the gate never hears an error: {outbox}");
+        assert!(
+            !outbox.contains(r#""subtype":"error""#),
+            "the gate is never answered with an error: {outbox}"
+        );
     }
     assert!(world.file("asked-before.txt").exists() && world.file("asks-meanwhile.txt").exists());
     Ok(())
@@ -389,7 +392,7 @@ async fn a_child_can_be_stopped_while_the_disk_is_full() -> anyhow::Result<()> {
     limit_files(world.hub.pid(), "1")?;
     let stop = world.call("claudecode.stop", json!({"session_id": session}));
     let gone = async {
-        until("its processes are gone", || processes_of(&session).is_empty()).await?;
+        until("its processes have ended", || processes_of(&session).is_empty()).await?;
         limit_files(world.hub.pid(), "unlimited")
     };
     let (stopped, gone) = tokio::join!(stop, gone);

@@ -171,6 +171,6 @@ async fn a_helper_that_hangs_is_killed_before_its_caller_continues() -> anyhow::
     let answer = Helper::new(program, None).call(verb, None, &mut Vec::new(), started).await;
     assert!(matches!(answer, Err(HelperError::TimedOut)), "{answer:?}");
     let pid = pid().expect("it has started");
-    assert!(!plexus_e2e::is_alive(pid), "nothing goes on any more");
+    assert!(!plexus_e2e::is_alive(pid), "the helper has ended");
     Ok(())
 }

@@ -19,7 +19,7 @@ async fn world(retention: &str) -> anyhow::Result<World> {
         .with_config(&config)
         .world("housekeeping")
         .await?
-        .context("the scripted agent is always there")
+        .context("the scripted agent is always available")
 }
 
 /// A session that has written something.
@@ -126,7 +126,7 @@ async fn a_request_for_removed_events_gets_an_error() -> anyhow::Result<()> {
     for (query, last) in [("?turn=1", None), ("", Some("1-2"))] {
         let path = format!("/sessions/{session}/events{query}");
         let refused = Listener::open(world.hub.url(), &path, &world.hub.token()?, last).await.map(drop);
-        let refused = refused.expect_err("a stream of what is gone").to_string();
+        let refused = refused.expect_err("a stream of removed events").to_string();
         assert!(refused.contains("410") || refused.contains("gone"), "{refused}");
     }
     // The latest turn stays, however old it is. Decisions stay, too.
@@ -159,7 +159,7 @@ async fn old_approvals_are_removed_only_if_configured_and_open_ones_never() -> a
         world.refused("loopback.respond", json!({"approval_id": decided["id"], "approve": true})).await?;
     assert_eq!(late.kind.as_deref(), Some("approval_not_found"), "{late}");
     let told = world.call("claudecode.poll", json!({"session_id": over, "from_seq": 0})).await?;
-    assert_eq!(events(&told, "approval_resolved").len(), 1, "the events are another matter");
+    assert_eq!(events(&told, "approval_resolved").len(), 1, "events have their own retention");
     world.allow(&open).await?;
     assert_eq!(world.ended(&asking).await?["status"], "complete");
     assert_eq!(world.ran().len(), 2);

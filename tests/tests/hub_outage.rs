@@ -83,7 +83,7 @@ async fn over_http(version: &'static str, test: &str) -> anyhow::Result<()> {
     let Some((world, poll)) = outage_beyond_the_retries(version, Channel::Http, test).await? else {
         return Ok(());
     };
-    assert!(!world.file("ran").exists(), "nobody allowed it");
+    assert!(!world.file("ran").exists(), "it ran without an allow");
     match poll["status"].as_str() {
         Some("complete") => assert_eq!(events(&poll, "tool_result")[0]["is_error"], true, "{poll:#}"),
         _ => assert_eq!(events(&poll, "error")[0]["reason"], "permit_lost", "{poll:#}"),

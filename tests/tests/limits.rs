@@ -12,7 +12,7 @@ async fn world(limits: &str) -> anyhow::Result<World> {
         .with_config(&config)
         .world("limits")
         .await?
-        .context("the scripted agent is always there")
+        .context("the scripted agent is always available")
 }
 
 fn bash(command: &str) -> Value {
@@ -154,7 +154,11 @@ async fn a_large_event_is_stored_truncated_and_an_approval_in_full() -> anyhow::
     let [first, second, last] =
         <[Value; 3]>::try_from(events(&poll, "content")).map_err(|all| anyhow::anyhow!("{all:?}"))?;
     assert!(said.starts_with(&text(&first["text"])) && text(&first["text"]).len() > 900, "{first}");
-    assert_eq!(last, json!({"type": "content", "text": "done"}), "what is not cut does not say so");
+    assert_eq!(
+        last,
+        json!({"type": "content", "text": "done"}),
+        "a complete event is not marked as truncated"
+    );
     let journal = std::fs::read(world.run_dir(&session, 1).join("journal.jsonl"))?;
     let whole = |event: &Value| -> anyhow::Result<Value> {
         let at = |name: &str| event["truncated"][name].as_u64().with_context(|| event.to_string());
@@ -181,10 +185,10 @@ async fn a_child_that_fills_its_journal_is_ended_and_others_continue() -> anyhow
     let error = events(&poll, "error").pop().unwrap_or_default();
     assert_eq!(error["reason"], "journal_full", "{error}");
     assert!(text(&error["message"]).contains("journal_mb"), "{error}");
-    assert!(events(&poll, "content").len() > 90, "what was written is kept");
+    assert!(events(&poll, "content").len() > 90, "the stored events are kept");
     let journal = std::fs::metadata(world.run_dir(&session, 1).join("journal.jsonl"))?;
     assert_eq!(journal.len(), 1024 * 1024, "and not a byte more");
-    assert!(processes_of(&session).is_empty(), "its processes are gone");
+    assert!(processes_of(&session).is_empty(), "its processes have ended");
     world.chat(&session, &script(&json!([{"say": "again"}]))).await?;
     assert_eq!(events(&world.ended(&session).await?, "complete")[0]["result"], "again");
     world.allow(&approval).await?;
@@ -200,7 +204,7 @@ async fn disk_space_is_reserved_for_decisions() -> anyhow::Result<()> {
     let reserve = plexus_agent::free_bytes(&shm)? / MIB - 16;
     let mut setup = Setup::scripted().with_config(&format!("[limits]\nreserve_mb = {reserve}"));
     setup.parent_dir = Some("/dev/shm".into());
-    let world = setup.world("limits").await?.context("the scripted agent is always there")?;
+    let world = setup.world("limits").await?.context("the scripted agent is always available")?;
     let deciding = begin(&world, "deciding", json!([bash("true"), {"say": "done"}])).await?;
     let (_, approval) = world.asked(&deciding).await?;
     let steps = json!([{"say": "ready"}, {"wait_file": "go"}, {"say": "late"}]);
@@ -223,7 +227,7 @@ async fn disk_space_is_reserved_for_decisions() -> anyhow::Result<()> {
     world.allow(&approval).await?;
     until("the allowed call has run", || world.ran().len() == 1).await?;
     let now = world.call("claudecode.poll", json!({"session_id": writing, "from_seq": 0})).await?;
-    assert_eq!(now["total_events"], before["total_events"], "what children write is not read on");
+    assert_eq!(now["total_events"], before["total_events"], "the output of children is not read");
 
     std::fs::remove_file(&filler)?;
     for session in [&deciding, &writing] {

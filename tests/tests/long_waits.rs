@@ -58,7 +58,7 @@ async fn a_tool_runs_after_a_late_allow(world: World) -> anyhow::Result<()> {
     if world.setup.channel == Channel::Relay {
         let paces: Vec<_> =
             relays_of(&session).into_iter().map(|relay| variable(relay, "PLEXUS_PROGRESS_MS")).collect();
-        assert_eq!(paces, [Some("200".to_owned())], "the relay keeps the pace of the hub");
+        assert_eq!(paces, [Some("200".to_owned())], "the relay uses the interval of the hub");
     }
     sleep(Duration::from_secs(3)).await;
     allow_and_see_it_run(&world, &session, &approval).await
@@ -92,7 +92,7 @@ async fn a_permit_survives_two_kills_of_the_hub(mut world: World) -> anyhow::Res
         // Longer than a restart, and shorter than the time in which a child over HTTP reconnects: two attempts, 5 s apart.
         sleep(Duration::from_secs(3)).await;
         world.hub.restart().await?;
-        until("the child comes back", || world.hub.stderr().contains(back)).await?;
+        until("the child resumes", || world.hub.stderr().contains(back)).await?;
     }
     allow_and_see_it_run(&world, &session, &approval).await
 }
@@ -102,7 +102,7 @@ async fn a_permit_survives_two_kills_of_the_hub(mut world: World) -> anyhow::Res
 async fn is_resumable(world: &World) -> anyhow::Result<()> {
     let sign = "sent progress for a waiting permit";
     let is_sent = || world.setup.channel != Channel::Http || world.hub.stderr().matches(sign).count() >= 2;
-    until("two signs of life", is_sent).await
+    until("two progress notifications", is_sent).await
 }
 
 /// A session, and a token with which a child that the hub did not start can request permits for it.

@@ -204,7 +204,12 @@ async fn all_asked(world: &World) -> anyhow::Result<(Value, HashMap<String, Valu
     let mut asked = HashMap::new();
     let mut cursor = Value::Null;
     while asked.len() < CHILDREN {
-        ensure!(Instant::now() < deadline, "only {} have asked; hub: {}", asked.len(), world.hub.stderr());
+        ensure!(
+            Instant::now() < deadline,
+            "only {} approvals are open; hub: {}",
+            asked.len(),
+            world.hub.stderr()
+        );
         let params = if cursor.is_null() { json!({}) } else { json!({"cursor": cursor, "timeout_ms": 1000}) };
         let mut waited = world.call("loopback.wait", params).await?;
         cursor = waited["cursor"].take();
@@ -287,7 +292,7 @@ async fn all_finished(world: &World, mut cursor: Value) -> anyhow::Result<HashSe
         for turn in waited["finished"].as_array().into_iter().flatten() {
             assert_eq!((&turn["status"], &turn["turn"]), (&json!("complete"), &json!(1)), "{turn}");
             let number = text(&turn["session_name"]).replace("child-", "done-");
-            assert_eq!(turn["result"], number, "its own last words");
+            assert_eq!(turn["result"], number, "the child's own result");
             ensure!(finished.insert(text(&turn["session_id"])), "told twice: {turn}");
         }
     }
@@ -303,14 +308,15 @@ fn winners(said: &[Said]) -> anyhow::Result<HashMap<usize, Answer>> {
     }
     for Said { child, result, .. } in said.iter().filter(|said| said.result["type"] != "ok") {
         assert_eq!(result["type"], "already_resolved", "{result}");
-        let decision = match decided.get(child).with_context(|| format!("nobody won child {child}"))? {
-            Answer::Allow => json!(["allowed", true, null, null]),
-            Answer::Edit(command) => json!(["allowed", true, null, {"command": command}]),
-            Answer::Deny(why) => json!(["denied", false, why, null]),
-        };
+        let decision =
+            match decided.get(child).with_context(|| format!("no answer was committed for child {child}"))? {
+                Answer::Allow => json!(["allowed", true, null, null]),
+                Answer::Edit(command) => json!(["allowed", true, null, {"command": command}]),
+                Answer::Deny(why) => json!(["denied", false, why, null]),
+            };
         let told = &result["decision"];
         let told = json!([result["status"], told["approve"], told["message"], told["updated_input"]]);
-        assert_eq!(told, decision, "the loser is told the winner's answer");
+        assert_eq!(told, decision, "a late answer gets the committed decision");
     }
     Ok(decided)
 }
@@ -338,7 +344,7 @@ async fn check_child(
     assert_eq!(poll["status"], "complete");
     assert_eq!(poll["pending_approvals"], json!([]));
     let (asks, answers) = (events(&poll, "approval_requested"), events(&poll, "approval_resolved"));
-    assert_eq!((asks.len(), answers.len()), (1, 1), "asked once, answered once: {poll:#}");
+    assert_eq!((asks.len(), answers.len()), (1, 1), "one approval, one answer: {poll:#}");
     let tool_use = &events(&poll, "tool_use")[0];
     assert_eq!(tool_use["input"]["command"], command(child));
     assert_eq!(ran.get(&text(&tool_use["tool_use_id"])), decided.command(child).as_ref(), "child {child}");
@@ -348,7 +354,7 @@ async fn check_child(
         Answer::Deny(why) => {
             assert_eq!((&answers[0]["status"], &answers[0]["message"]), (&json!("denied"), &json!(why)));
             assert_eq!(result["is_error"], true);
-            assert!(result["output"].to_string().contains(why), "the child is told why: {result}");
+            assert!(result["output"].to_string().contains(why), "the child receives the reason: {result}");
             assert_eq!(made, None);
         }
         Answer::Allow | Answer::Edit(_) => {

@@ -33,11 +33,11 @@ async fn memory_is_bounded_with_a_thousand_agents_and_a_flood() -> anyhow::Resul
 async fn many_agents_and_a_flood(agents: usize, bytes: usize, limit: Duration) -> anyhow::Result<String> {
     let deadline = Instant::now() + limit;
     let world = Setup::scripted().with_config("[limits]\nsessions = 2000").world("memory").await?;
-    let world = world.context("the scripted agent is always there")?;
+    let world = world.context("the scripted agent is always available")?;
     let began = Instant::now();
     let sessions = create_all(&world, agents).await?;
     while figure(&world, "plexus_approvals_open").await? < agents as f64 {
-        ensure!(Instant::now() < deadline, "not all have asked; hub: {}", world.hub.stderr());
+        ensure!(Instant::now() < deadline, "not all approvals are open; hub: {}", world.hub.stderr());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let asked = format!("{agents} agents asked after {:.1?}: {}", began.elapsed(), memory(&world)?);
@@ -62,7 +62,7 @@ async fn many_agents_and_a_flood(agents: usize, bytes: usize, limit: Duration) -
         match poll["status"].as_str() {
             Some("running") => {}
             Some("complete") => break,
-            _ => anyhow::bail!("the turn went wrong: {poll:#}"),
+            _ => anyhow::bail!("the turn failed: {poll:#}"),
         }
         ensure!(Instant::now() < deadline, "not in time: {poll:#}");
     }

@@ -14,7 +14,7 @@ async fn world(config: &str) -> anyhow::Result<World> {
         .with_config(config)
         .world("metrics")
         .await?
-        .context("the scripted agent is always there")
+        .context("the scripted agent is always available")
 }
 
 /// The samples of the page, by name with labels. Fails if the page is not valid.

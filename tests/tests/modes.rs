@@ -162,7 +162,7 @@ async fn a_denied_plan_is_revised_and_submitted_again(world: World) -> anyhow::R
     assert_ne!(first["id"], second["id"]);
     assert!(text(&second["input"]["plan"]).contains("Mend it."), "{second:#}");
     let told = world.model.requests_for("PLAN-TWICE").pop().unwrap_or_default();
-    assert!(told["messages"].to_string().contains("mend it instead"), "the model is told why");
+    assert!(told["messages"].to_string().contains("mend it instead"), "the model receives the reason");
     assert_eq!(mode_of(&world, &session).await?, "plan");
     world.respond(&second, json!({"approve": true, "mode": "acceptEdits"})).await?;
     let poll = completed(&world, &session).await?;
@@ -233,7 +233,7 @@ async fn the_mode_changes_while_an_approval_is_open(world: World) -> anyhow::Res
     let approval = approval_for(&world, &session, "Bash").await?;
     set_mode(&world, &session, "acceptEdits").await?;
     assert_eq!(mode_of(&world, &session).await?, "acceptEdits");
-    assert!(!world.file("first.txt").exists(), "the open question is not answered by it");
+    assert!(!world.file("first.txt").exists(), "the mode does not answer the open approval");
     world.allow(&approval).await?;
     let approval = approval_for(&world, &session, "Bash").await?;
     assert!(world.file("unasked.txt").exists());
@@ -346,7 +346,7 @@ async fn the_policy_allow_all_runs_every_call_and_logs_it(world: World) -> anyho
     let door = world.door_of(&session).await?;
     let params = json!({"name": "below", "working_dir": world.work, "policy": "allow_all"});
     let refused = door.call("claudecode.create", params).await.err();
-    let refused = refused.unwrap_or_else(|| panic!("a session gave away what only the operator can"));
+    let refused = refused.unwrap_or_else(|| panic!("a session granted `allow_all`"));
     assert_eq!(refused.kind.as_deref(), Some("forbidden"), "{refused:?}");
     is_refusal_of(&refused, "policy");
     Ok(())
@@ -414,7 +414,7 @@ async fn an_approval_gives_its_reason_and_an_allow_writes_no_settings(world: Wor
     world.allow(&approval).await?;
     let approval = approval_for(&world, &session, "Bash").await?;
     if on_control {
-        assert!(!text(&approval["agent_id"]).is_empty(), "the sub-agent asks: {approval:#}");
+        assert!(!text(&approval["agent_id"]).is_empty(), "the sub-agent's approval: {approval:#}");
     }
     world.allow(&approval).await?;
     completed(&world, &session).await?;

@@ -21,7 +21,7 @@ async fn opened(name: &str) -> anyhow::Result<(World, Expected)> {
     // The external child is disconnected for longer than the hub normally waits for a stream.
     let mut setup = Setup::scripted().with_config("sse_retry_ms = 3600000");
     setup.saved = Some(saved.join("data"));
-    Ok((setup.world("saved").await?.context("the scripted agent is always there")?, expected))
+    Ok((setup.world("saved").await?.context("the scripted agent is always available")?, expected))
 }
 
 /// Checks that every field of then has the same value now. Later versions may add fields.
@@ -99,7 +99,7 @@ async fn a_restored_database_without_the_files_of_its_runs_opens() -> anyhow::Re
     std::fs::copy(saved("data-dir-v1").join("data/plexus.db"), copy.path().join("plexus.db"))?;
     let mut setup = Setup::scripted();
     setup.saved = Some(copy.path().to_owned());
-    let world = setup.world("saved").await?.context("the scripted agent is always there")?;
+    let world = setup.world("saved").await?.context("the scripted agent is always available")?;
     let view = world.call("claudecode.get", json!({"name": "cut-off"})).await?;
     let poll = world.ended(&text(&view["session"]["id"])).await?;
     assert_eq!((&poll["status"], poll["events"].is_array()), (&json!("failed"), true), "{poll:#}");

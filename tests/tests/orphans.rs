@@ -30,7 +30,7 @@ async fn agents_end_with_their_data_directory(mut world: World) -> anyhow::Resul
     world.hub.kill9().await?;
     std::fs::remove_dir_all(world.hub.data_dir())?;
     for session in [&asking, &idle] {
-        until("its processes are gone", || processes_of(session).is_empty()).await?;
+        until("its processes have ended", || processes_of(session).is_empty()).await?;
     }
     assert!(!world.file("made.txt").exists());
     Ok(())
@@ -48,7 +48,7 @@ async fn an_idle_agent_ends_and_a_waiting_one_stays(mut world: World) -> anyhow:
     world.ended(&idle).await?;
     let before = processes_of(&asking);
     world.hub.kill9().await?;
-    until("the idle one is gone", || processes_of(&idle).is_empty()).await?;
+    until("the idle process has ended", || processes_of(&idle).is_empty()).await?;
     world.hub.restart().await?;
     world.allow(&approval).await?;
     assert_eq!(world.ended(&asking).await?["status"], "complete");

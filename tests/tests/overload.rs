@@ -71,7 +71,7 @@ async fn permit_under_overload(version: &'static str, test: &str) -> anyhow::Res
     let before = rejected_requests(&world).await?;
     hold.release();
     let poll = world.ended(&session).await?;
-    assert!(rejected_requests(&world).await? > before, "it found no room: {poll:#}");
+    assert!(rejected_requests(&world).await? > before, "the request was rejected: {poll:#}");
     assert!(!world.file("early").exists(), "{poll:#}");
     drop(requests);
 

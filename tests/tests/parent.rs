@@ -219,7 +219,7 @@ async fn assert_supervised(
 ) -> anyhow::Result<Value> {
     let asked = supervisor.asked();
     assert_eq!(asked.len(), 1, "{asked:#?}");
-    assert!(!asked[0].had_run, "it ran before the parent was asked");
+    assert!(!asked[0].had_run, "it ran before the parent got the approval");
     assert_eq!(asked[0].approval["input"]["command"], "touch made.txt && echo made-it");
     assert_eq!(asked[0].approval["asked_of"], json!({"kind": "parent", "id": report.session}));
     let poll = door.call("claudecode.poll", json!({"name": "child", "from_seq": 0, "limit": 1000})).await?;

@@ -13,7 +13,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 async fn world(config: &str) -> anyhow::Result<World> {
     let world = Setup::scripted().with_config(config).world("permit").await?;
-    world.context("the scripted agent is always there")
+    world.context("the scripted agent is always available")
 }
 
 /// A session, and a token for a child of it that the hub did not start.
@@ -245,7 +245,7 @@ async fn a_repeated_permit_shares_one_approval_and_another_input_is_denied() -> 
     let mismatch = recorded.iter().find(|event| event["subtype"] == "ask_mismatch").context("a record")?;
     assert_eq!(mismatch["data"]["input"]["command"], "rm -rf /");
 
-    assert_eq!(open(&world, 1).await?[0]["id"], approval["id"], "still one question, the first");
+    assert_eq!(open(&world, 1).await?[0]["id"], approval["id"], "the same single approval");
     let edited = json!({"command": "echo two"});
     world.respond(&approval, json!({"approve": true, "updated_input": edited})).await?;
     let allowed = json!({"behavior": "allow", "updatedInput": edited});
@@ -265,7 +265,7 @@ async fn a_broken_stream_can_be_resumed() -> anyhow::Result<()> {
     let mut stream = Raw::permit(&world, &token, &json!("call-1"), &question("true")).await?;
     let opening = stream.event().await?;
     assert_eq!(opening.retry.as_deref(), Some("4000"));
-    let first = opening.id.context("an id to come back with")?;
+    let first = opening.id.context("an id to resume with")?;
     let sign = stream.event().await?.data;
     assert_eq!(
         (&sign["method"], &sign["params"]["progressToken"]),
@@ -284,7 +284,7 @@ async fn a_broken_stream_can_be_resumed() -> anyhow::Result<()> {
 
     let mut again = Raw::resume(&world, &token, &first).await?;
     let opening = again.event().await?;
-    let second = opening.id.context("an id to come back with")?;
+    let second = opening.id.context("an id to resume with")?;
     assert_ne!(first, second);
     assert_eq!(opening.retry.as_deref(), Some("4000"));
     drop(again);

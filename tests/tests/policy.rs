@@ -8,7 +8,7 @@ use plexus_testkit::rpc::{Door, Rpc};
 use serde_json::{Value, json};
 
 async fn scripted() -> anyhow::Result<World> {
-    Setup::scripted().world("scripted").await?.context("always there")
+    Setup::scripted().world("scripted").await?.context("the scripted agent is always available")
 }
 
 fn bash(command: &str) -> Value {
@@ -61,7 +61,7 @@ async fn rules_decide_before_an_approval_is_created(world: World) -> anyhow::Res
     assert!(!world.file("other.txt").exists());
     assert!(!results.iter().any(|result| result.to_string().contains("nobody is to read this")), "{ended}");
     let said = results.iter().filter(|result| result.to_string().contains("denied by rule")).count();
-    assert_eq!(said, 2, "the agent is told which rule: {ended}");
+    assert_eq!(said, 2, "the result names the rule: {ended}");
     Ok(())
 }
 
@@ -86,7 +86,7 @@ async fn a_remembered_answer_resolves_open_approvals_and_later_calls() -> anyhow
     let answered = world.call("loopback.respond", answer).await?;
     assert_eq!(answered, json!({"type": "ok", "approval_id": asked["id"]}));
     let (_, next) = world.asked(&sessions[0]).await?;
-    assert_eq!(next["input"]["command"], "npm publish", "the rule has allowed what came between");
+    assert_eq!(next["input"]["command"], "npm publish", "the rule allowed the call in between");
     // These rules are for every session. They resolve open approvals and decide later calls.
     let rules = json!([{"rule": "Bash(npm run test:*)", "effect": "allow"}, {"rule": "Bash(rm:*)", "effect": "deny"}]);
     let added = world.call("policy.add", json!({"rules": rules})).await?;
@@ -215,7 +215,7 @@ async fn a_rule_resolves_its_approvals_even_if_the_hub_is_killed() -> anyhow::Re
     let file = place.path().join("kill");
     let mut setup = Setup::scripted();
     setup.env.push(("PLEXUS_KILL_POINT_FILE".to_owned(), file.display().to_string()));
-    let mut world = setup.world("scripted").await?.context("always there")?;
+    let mut world = setup.world("scripted").await?.context("the scripted agent is always available")?;
     let prompt = script(&json!([bash("make all")]));
     let one = world.create("one", json!({"prompt": prompt})).await?;
     let two = world.create("two", json!({"prompt": prompt})).await?;

@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 async fn scripted(test: &str) -> anyhow::Result<World> {
-    Setup::scripted().world(test).await?.context("the scripted agent is always at hand")
+    Setup::scripted().world(test).await?.context("the scripted agent is always available")
 }
 
 /// A turn with two texts and one approval.
@@ -57,7 +57,7 @@ async fn a_chat_over_websocket_sends_each_event_in_order_and_then_the_result() -
     let session = world.create("talker", json!({})).await?;
     let mut socket = Socket::connect(&world).await?;
     socket.call(7, "claudecode.chat", json!({"session_id": session, "prompt": prompt("ws.txt")})).await?;
-    let (mut waiting_child, mut answer) = (Vec::new(), Value::Null);
+    let (mut received, mut answer) = (Vec::new(), Value::Null);
     let result = loop {
         let message = socket.next().await?;
         if message["id"] == 8 {
@@ -73,19 +73,19 @@ async fn a_chat_over_websocket_sends_each_event_in_order_and_then_the_result() -
             (&json!("claudecode.chat.event"), &json!("2.0"))
         );
         let params = &message["params"];
-        assert_eq!((&params["id"], &params["seq"]), (&json!(7), &json!(waiting_child.len())), "{message}");
+        assert_eq!((&params["id"], &params["seq"]), (&json!(7), &json!(received.len())), "{message}");
         if params["event"]["type"] == "approval_requested" {
             assert!(!world.file("ws.txt").exists());
             let allow = json!({"approval_id": params["event"]["approval_id"], "approve": true});
             socket.call(8, "loopback.respond", allow).await?;
         }
-        waiting_child.push(params["event"].clone());
+        received.push(params["event"].clone());
     };
     assert_eq!(answer, "ok");
     assert_eq!((&result["status"], &result["turn"]), (&json!("complete"), &json!(1)));
     let whole: Vec<Value> =
         result["events"].as_array().into_iter().flatten().map(|event| event["event"].clone()).collect();
-    assert_eq!(waiting_child, whole, "what was waiting_child is what happened");
+    assert_eq!(received, whole, "the events are the stored ones");
     assert_eq!(events(&result, "complete")[0]["result"], "I am done.");
     assert!(world.file("ws.txt").exists());
     Ok(())
@@ -188,7 +188,7 @@ async fn a_decider_cannot_wait_for_the_end_of_a_turn_over_mcp() -> anyhow::Resul
     let refused = parent.call("claudecode.chat", chat).await.err().and_then(|error: CallError| error.kind);
     assert_eq!(refused.as_deref(), Some("would_wait_for_itself"));
     let poll = world.call("claudecode.poll", json!({"session_id": session})).await?;
-    assert_eq!((&poll["status"], &poll["turn"]), (&json!("idle"), &json!(0)), "nothing was begun");
+    assert_eq!((&poll["status"], &poll["turn"]), (&json!("idle"), &json!(0)), "no turn was started");
     Ok(())
 }
 
@@ -243,7 +243,7 @@ async fn a_position_moves_only_when_the_next_poll_arrives() -> anyhow::Result<()
         world.hub.restart().await?;
     }
     assert_eq!(seqs(&world.call("claudecode.poll", piece.clone()).await?), [0, 1]);
-    assert_eq!(position(&world, &child).await?, 0, "it was shown; nobody knows that it has arrived");
+    assert_eq!(position(&world, &child).await?, 0, "it was returned, but its arrival is not known");
     assert_eq!(seqs(&world.call("claudecode.poll", piece.clone()).await?), [2, 3]);
     let deadline = tokio::time::Instant::now() + LIMIT;
     while position(&world, &child).await? != 2 {
@@ -259,7 +259,7 @@ async fn a_position_moves_only_when_the_next_poll_arrives() -> anyhow::Result<()
 async fn position(world: &World, session: &str) -> anyhow::Result<u64> {
     let streams = world.call("claudecode.streams", json!({})).await?;
     let mut streams = streams["streams"].as_array().into_iter().flatten();
-    let stream = streams.find(|stream| stream["session_id"] == session).context("its turn is in progress")?;
+    let stream = streams.find(|stream| stream["session_id"] == session).context("no running turn")?;
     stream["read_position"].as_u64().context("a position")
 }
 
@@ -270,7 +270,7 @@ async fn a_turn_that_ends_before_the_first_wait_is_still_reported() -> anyhow::R
     let params = json!({"name": "quick", "working_dir": world.work, "prompt": prompt});
     let created = world.call("claudecode.create", params).await?;
     world.ended(&text(&created["id"])).await?;
-    let waiting_child = world.call("loopback.wait", json!({"cursor": created["cursor"]})).await?;
-    assert_eq!(waiting_child["finished"][0]["session_id"], created["id"], "{waiting_child:#}");
+    let news = world.call("loopback.wait", json!({"cursor": created["cursor"]})).await?;
+    assert_eq!(news["finished"][0]["session_id"], created["id"], "{news:#}");
     Ok(())
 }

@@ -64,11 +64,11 @@ async fn waits_at_the_gate(mut world: World, stop: Stop) -> anyhow::Result<()> {
             assert!(world.hub.terminate().await?.success());
             let said = "1 child is paused at the gate";
             until("the hub says what it leaves", || world.hub.stderr().contains(said)).await?;
-            assert!(!world.hub.data_dir().join("hub.json").exists(), "nobody listens any more");
+            assert!(!world.hub.data_dir().join("hub.json").exists(), "no hub listens");
         }
         Stop::Killed => world.hub.kill9().await?,
     }
-    assert_eq!(processes_of(&session), children, "the child goes on");
+    assert_eq!(processes_of(&session), children, "the child still runs");
     assert!(!world.file("waiter.txt").exists());
 
     world.hub.restart().await?;
@@ -79,7 +79,7 @@ async fn waits_at_the_gate(mut world: World, stop: Stop) -> anyhow::Result<()> {
     let (after, same) = world.asked(&session).await?;
     assert_eq!(same, approval);
     let seen = |poll: &Value| poll["events"].as_array().cloned().unwrap_or_default();
-    assert!(seen(&after).starts_with(&seen(&before)), "every event is there under its number: {after:#}");
+    assert!(seen(&after).starts_with(&seen(&before)), "every event has the same number: {after:#}");
 
     world.allow(&same).await?;
     completed_once(&world, &session, "waiter").await
@@ -153,7 +153,7 @@ async fn a_child_never_waits_forever_however_early_the_hub_is_killed(mut world: 
 }
 
 async fn scripted() -> anyhow::Result<World> {
-    Setup::scripted().world("restart").await?.context("the scripted agent is always there")
+    Setup::scripted().world("restart").await?.context("the scripted agent is always available")
 }
 
 fn bash(command: &str) -> Value {
@@ -199,7 +199,7 @@ async fn answers_sent_around_a_kill_reach_each_child_once() -> anyhow::Result<()
             break;
         }
         // The hub is killed while it commits the answers: some are committed, some are lost.
-        let first = open.first().context("someone asks")?;
+        let first = open.first().context("no approval is open")?;
         tokio::select! {
             _ = answers => {}
             is_resolved = is_resolved(&world, first) => is_resolved?,
@@ -349,7 +349,7 @@ async fn a_prompt_that_moves_to_another_process_survives_any_kill() -> anyhow::R
         for pid in processes_of(&session) {
             kill_process(Pid::from_raw(pid.cast_signed()).context("a pid")?, Signal::KILL)?;
         }
-        until("its process to be gone", || processes_of(&session).is_empty()).await?;
+        until("its process to end", || processes_of(&session).is_empty()).await?;
 
         std::fs::write(&file, point)?;
         // The hub may reach the kill point before it is ready.

@@ -47,7 +47,7 @@ async fn a_child_finds_no_file_of_the_hub(mut world: World) -> anyhow::Result<()
     let (_, approval) = world.asked(&session).await?;
     assert!(!world.file("found").exists(), "it ran before it was allowed");
     world.allow(&approval).await?;
-    until("the end of the look", || world.file("looked").exists()).await?;
+    until("the script to finish", || world.file("looked").exists()).await?;
 
     let read = |name: &str| std::fs::read_to_string(world.file(name)).unwrap_or_default();
     assert_eq!(read("found"), "", "{}\n{}", read("out"), read("err"));
@@ -153,7 +153,7 @@ async fn get_reports_a_missing_sandbox_with_its_reason() -> anyhow::Result<()> {
     assert!(text(&view["wall_missing"]).contains("plexus.toml"), "{view:#}");
     assert!(!world.hub.stderr().contains("does not support the sandbox"), "nobody wanted one");
     let list = world.call("claudecode.list", json!({})).await?;
-    assert_eq!(list["sessions"][0].get("wall"), None, "it is told by `get` alone: {list:#}");
+    assert_eq!(list["sessions"][0].get("wall"), None, "only `get` returns it: {list:#}");
     Ok(())
 }
 
@@ -293,7 +293,8 @@ async fn a_hub_works_without_inotify() -> anyhow::Result<()> {
 /// Two hubs of one user. The file helper has the same sandbox as an agent, so it shows what an agent of the first hub can read.
 #[tokio::test]
 async fn the_data_directory_of_another_hub_is_hidden_from_agents_that_start_later() -> anyhow::Result<()> {
-    let world = Setup::scripted().world("another hub").await?.context("always there")?;
+    let world =
+        Setup::scripted().world("another hub").await?.context("the scripted agent is always available")?;
     let session = world.create("first", json!({})).await?;
     if get(&*world.door, &session).await?["wall"] == "none" {
         skip("the_data_directory_of_another_hub_is_hidden_from_agents_that_start_later", "sandbox");
@@ -306,14 +307,14 @@ async fn the_data_directory_of_another_hub_is_hidden_from_agents_that_start_late
     let create = async |name: &str, working_dir: PathBuf| {
         world.call("claudecode.create", json!({"name": name, "working_dir": working_dir})).await
     };
-    create("before", other.join("sessions")).await.context("no hub has it yet")?;
+    create("before", other.join("sessions")).await.context("no hub uses the directory yet")?;
     let env = clean_env(&world.home, "http://127.0.0.1:9");
     let claude = binaries::scripted_agent()?;
     let options = HubOptions { data_dir: other.clone(), claude, extra_args: Vec::new(), env };
     let second = HubProcess::start(options).await?;
     let refused = create("after", other.join("sessions")).await.expect_err("it is hidden");
     assert!(format!("{refused:#}").contains("working_dir"), "{refused:#}");
-    create("beside", world.home.join("other/ordinary")).await.context("what is beside it is not")?;
+    create("beside", world.home.join("other/ordinary")).await.context("a directory beside it is allowed")?;
     // Each hub is in the list that the other reads.
     let list = world.home.join(".local/state/plexus/hubs");
     assert_eq!(list.read_dir()?.count(), 2);

@@ -108,7 +108,7 @@ async fn an_answer_must_be_within_every_scope_above() -> anyhow::Result<()> {
     assert_eq!(refused.kind.as_deref(), Some("beyond_scope"), "{refused}");
     door.call("loopback.respond", json!({"approval_id": asked["id"], "approve": true})).await?;
     let asked = until_asked(&world, &worker, LEAVES).await?;
-    assert_eq!(asked["asked_of"], json!({"kind": "operator"}), "nobody below may allow it: {asked}");
+    assert_eq!(asked["asked_of"], json!({"kind": "operator"}), "no session may allow it: {asked}");
     for door in [&door, &top] {
         let allow = json!({"approval_id": asked["id"], "approve": true});
         let refused = door.call("loopback.respond", allow).await.expect_err("beyond a scope");
@@ -140,7 +140,7 @@ async fn a_remembered_rule_allows_no_more_than_the_scopes_above() -> anyhow::Res
     door.call("loopback.respond", remember(&asked, "Bash(ls:*)")).await?;
     let asked = until_asked(&world, &worker, LEAVES).await?;
     assert_eq!(asked["asked_of"], json!({"kind": "operator"}), "{asked}");
-    assert_eq!(ran(&world), ["ls", "ls src", "ls -a"], "the rule that lies within all scopes counts");
+    assert_eq!(ran(&world), ["ls", "ls src", "ls -a"], "a rule within all scopes applies");
     assert_eq!(outcome(&world, &worker, "ls -l").await?, "allow");
     assert_eq!(outcome(&world, &worker, LEAVES).await?, "own_course");
     // A fork of the worker has the same rules, within the same scopes.

@@ -108,7 +108,7 @@ async fn an_interrupt_ends_the_command_and_keeps_the_process(world: World) -> an
     assert!(before.elapsed() < QUICK, "{:?}", before.elapsed());
     let poll = is_interrupted(&world, &session).await?;
     assert_eq!(events(&poll, "tool_result").len(), 1, "{poll:#}");
-    until("the command is gone", || {
+    until("the command has ended", || {
         let commands =
             processes_of(&session).into_iter().map(|pid| std::fs::read(format!("/proc/{pid}/cmdline")));
         !commands.flatten().any(|line| String::from_utf8_lossy(&line).contains("long.never"))
@@ -164,7 +164,7 @@ async fn an_interrupt_ends_a_turn_with_an_unread_message(world: World) -> anyhow
     is_interrupted(&world, &session).await?;
     answers_in_the_same_process(&world, &session, process).await?;
     let heard = world.model.requests().iter().any(|request| told(&request.body, "ONE-MORE-THING") > 0);
-    assert!(!heard, "what the child had not read when it was interrupted is taken back");
+    assert!(!heard, "an unread message is withdrawn by the interrupt");
     Ok(())
 }
 
@@ -205,7 +205,7 @@ async fn a_message_sent_while_an_approval_is_open_belongs_to_the_turn(world: Wor
     assert_eq!(notes.iter().filter(|note| note["subtype"] == "sent").count(), 1, "{poll:#}");
     let requests = world.model.requests_for("LISTEN");
     let counts: Vec<usize> = requests.iter().map(|body| told(body, "AND-MIND-THE-GAP")).collect();
-    assert_eq!(counts, [0, 1], "the model is told with the result of the call, once");
+    assert_eq!(counts, [0, 1], "the model receives it once, with the result of the call");
     assert_eq!(session_of(&world, &session).await?["status"], "complete");
     Ok(())
 }
@@ -274,7 +274,7 @@ async fn an_idle_process_ends_and_the_next_prompt_continues_the_conversation(
     let session = world.create("patient", json!({})).await?;
     world.chat(&session, "FIRST-WORD").await?;
     completed(&world, &session).await?;
-    until("the process is gone", || processes_of(&session).is_empty()).await?;
+    until("the process has ended", || processes_of(&session).is_empty()).await?;
     let let_go = async {
         loop {
             let shown = session_of(&world, &session).await?;
@@ -328,7 +328,7 @@ async fn an_interrupt_survives_a_kill_of_the_hub(mut world: World) -> anyhow::Re
     // The hub is killed when it has sent the interrupt or has seen the end of the turn, whichever is first.
     tokio::select! {
         done = interrupt(&world, &session) => done?,
-        asked = until("the child is asked", || {
+        asked = until("the interrupt is sent", || {
             outbox(&world, &session).is_ok_and(|outbox| outbox.contains("plexus-interrupt-1"))
         }) => asked?,
     }
@@ -346,7 +346,7 @@ fn outbox(world: &World, session: &str) -> anyhow::Result<String> {
 
 async fn scripted(config: &str) -> anyhow::Result<World> {
     let world = Setup::scripted().with_config(config).world("life").await?;
-    world.context("the scripted agent is always there")
+    world.context("the scripted agent is always available")
 }
 
 fn echo(words: &str) -> String {

@@ -195,7 +195,7 @@ async fn the_rules_for_bash_apply_to_monitor(world: World) -> anyhow::Result<()>
         assert_eq!(approval["tool_name"], "Monitor", "{poll:#}");
         world.respond(approval, json!({"approve": approve})).await?;
     }
-    plexus_e2e::until("what is allowed runs", || {
+    plexus_e2e::until("the allowed command runs", || {
         world.file("asked.txt").exists() && world.file("allowed.txt").exists()
     })
     .await?;

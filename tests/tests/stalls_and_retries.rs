@@ -122,7 +122,7 @@ async fn a_stall_is_still_shown_after_a_restart() -> anyhow::Result<()> {
     world.hub.restart().await?;
     let poll = world.poll_until(&session, stalled).await?;
     let told = events(&poll, "system").into_iter().filter(|event| event["subtype"] == "stalled").count();
-    assert_eq!(told, 1, "once for each silence");
+    assert_eq!(told, 1, "one notice per stall");
     std::fs::write(&go, "")?;
     assert_eq!(world.ended(&session).await?["attention"], Value::Null);
     Ok(())

@@ -44,7 +44,7 @@ async fn rounds(version: &'static str, channel: Channel, rounds: usize, test: &s
     for round in 0..rounds {
         stop_leaves_no_process(&world, &session).await.with_context(|| format!("round {round}"))?;
     }
-    assert!(is_alive(stranger.id()), "a stranger was ended");
+    assert!(is_alive(stranger.id()), "another process was ended");
     stranger.kill()?;
     stranger.wait()?;
     Ok(())
@@ -95,7 +95,10 @@ async fn a_stopped_session_continues_with_the_next_prompt() -> anyhow::Result<()
     let poll = world.ended(&session).await?;
     assert_eq!(poll["status"], "complete", "{poll:#}");
     let asked = world.model.requests_for("SECOND").pop().unwrap_or_default();
-    assert!(asked["messages"].to_string().contains("FIRST"), "it remembers what was before: {asked}");
+    assert!(
+        asked["messages"].to_string().contains("FIRST"),
+        "the conversation contains the earlier turn: {asked}"
+    );
     assert!(!world.file("a").exists());
     Ok(())
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 const FLOOD: usize = 10_000;
 
 async fn scripted() -> anyhow::Result<World> {
-    Setup::scripted().world("streams").await?.context("the scripted agent is always there")
+    Setup::scripted().world("streams").await?.context("the scripted agent is always available")
 }
 
 fn bash(command: &str) -> Value {
@@ -99,7 +99,7 @@ async fn a_session_is_replayed_from_any_position_and_followed_across_turns() -> 
         "content",
         "complete",
     ];
-    assert_eq!(kinds, wanted, "approvals and their answers stand in line");
+    assert_eq!(kinds, wanted, "approvals and decisions are in order");
 
     world.chat(&session, &script(&json!([{"say": "three"}]))).await?;
     let second = rest_of_turn(&mut live).await?;
@@ -198,7 +198,7 @@ async fn a_slow_listener_that_reconnects_gets_each_event_once_and_delays_nobody(
         if heard.len() == total {
             break;
         }
-        let last = format!("1-{}", heard.last().context("some were heard")?);
+        let last = format!("1-{}", heard.last().context("no event was received")?);
         drop(listener);
         listener = listen(&world, &session, "", Some(&last)).await?;
     }
@@ -313,7 +313,7 @@ async fn deltas(version: &'static str) -> anyhow::Result<()> {
         while !heard.last().is_some_and(Received::is_end) {
             let told = listener.next().await?.context("goes on")?;
             if told.kind.as_deref() == Some("delta") {
-                assert_eq!(told.id, None, "there is no going back to a delta");
+                assert_eq!(told.id, None, "a delta cannot be resumed from");
                 let delta: Value = serde_json::from_str(&told.data)?;
                 pieces.extend(delta["event"]["delta"]["text"].as_str().map(str::to_owned));
             } else {
@@ -397,7 +397,7 @@ async fn approvals_are_streamed_live_and_replayed_from_any_position() -> anyhow:
         assert_eq!((&again, &(text(&data["type"]), data["approval"]["id"].clone())), (id, wanted));
     }
     let mut after = approvals(&world, &token, "?after=0", Some(&ids[1])).await?;
-    assert_eq!(next_approval(&mut after).await?.0, ids[2], "what it saw counts first");
+    assert_eq!(next_approval(&mut after).await?.0, ids[2], "the last event id takes precedence");
     Ok(())
 }
 

@@ -69,7 +69,7 @@ async fn a_denied_call_never_runs(world: World) -> anyhow::Result<()> {
     assert_eq!(poll["status"], "complete", "{poll:#}");
     assert!(!world.file("never.txt").exists());
     let last = world.model.requests_for("DENY-IT").pop().unwrap_or_default();
-    assert!(last.to_string().contains("not on a sunday"), "the model is told why");
+    assert!(last.to_string().contains("not on a sunday"), "the model receives the reason");
     assert_eq!(events(&poll, "approval_resolved")[0]["status"], "denied");
     assert_eq!(events(&poll, "tool_result")[0]["is_error"], true);
     Ok(())
@@ -124,7 +124,7 @@ async fn a_question_is_answered_with_the_chosen_option(world: World) -> anyhow::
     let poll = world.ended(&session).await?;
     assert_eq!(poll["status"], "complete", "{poll:#}");
     let last = world.model.requests_for("ASK-ME").pop().unwrap_or_default();
-    assert!(last["messages"].to_string().contains("Blue"), "the model is told the answer");
+    assert!(last["messages"].to_string().contains("Blue"), "the model receives the answer");
     Ok(())
 }
 
@@ -206,7 +206,7 @@ async fn subagent(world: World, background: bool) -> anyhow::Result<()> {
         }
     }
     assert!(world.file("sub.txt").exists(), "the sub-agent's call ran once allowed");
-    assert!(!asked.is_empty(), "the sub-agent's call was asked");
+    assert!(!asked.is_empty(), "the sub-agent's call needed approval");
     Ok(())
 }
 

@@ -32,7 +32,7 @@ const PARENTS_TOOLS: [&str; 16] = [
 ];
 
 async fn scripted(test: &str) -> anyhow::Result<World> {
-    Setup::scripted().world(test).await?.context("the scripted agent is always at hand")
+    Setup::scripted().world(test).await?.context("the scripted agent is always available")
 }
 
 async fn parent(world: &World) -> anyhow::Result<McpClient> {

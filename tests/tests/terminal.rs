@@ -28,7 +28,7 @@ async fn at_the_terminal(version: &'static str) -> anyhow::Result<()> {
     run.expect("I will make a file.").await?;
     run.expect("touch made").await?;
     run.expect("Allow it?").await?;
-    assert!(!world.file("made").exists(), "not before it is answered");
+    assert!(!world.file("made").exists(), "it ran before it was answered");
     run.press("y\n")?;
     run.expect("touch other").await?;
     run.expect("Allow it?").await?;
@@ -159,7 +159,7 @@ async fn draft_cannot_be_rewritten(version: &'static str) -> anyhow::Result<()> 
         world.ended(&session).await?;
     }
     let rewritten = std::fs::read_to_string(world.file("rewritten"))?;
-    assert!(!world.file("STOLEN").exists(), "what the agent wrote ran: {rewritten}");
+    assert!(!world.file("STOLEN").exists(), "the rewritten draft ran: {rewritten}");
     assert_eq!(rewritten.matches("rewrote").count(), 0, "{rewritten}");
     assert_eq!(code, 130, "{}", run.shown());
     assert!(run.shown().contains("nothing was answered; the approval stays open"), "{}", run.shown());

@@ -12,7 +12,7 @@ const FLOOD: usize = 10_000;
 #[tokio::test]
 async fn every_request_is_answered_once_and_no_event_is_lost() -> anyhow::Result<()> {
     let world = Setup::scripted().world("every_request_is_answered_once_and_no_event_is_lost").await?;
-    let world = world.context("the scripted agent is always there")?;
+    let world = world.context("the scripted agent is always available")?;
     let call = |n: usize| json!({"tool": "Bash", "input": {"command": format!("echo {n}")}, "id": format!("toolu_{n}")});
     let steps = json!([
         {"unknown_request": "make_coffee"},
@@ -33,7 +33,7 @@ async fn every_request_is_answered_once_and_no_event_is_lost() -> anyhow::Result
             withdrawn && open == 8
         })
         .await?;
-    let open = eight["pending_approvals"].as_array().context("eight questions")?;
+    let open = eight["pending_approvals"].as_array().context("eight approvals")?;
     assert!(open.iter().all(|approval| approval["id"] != withdrawn_approval["id"]));
     // Half of them are allowed, half denied, in reverse order.
     let decisions: Vec<Value> = open

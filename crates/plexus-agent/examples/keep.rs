@@ -1,5 +1,5 @@
-//! The keeper alone, for the tests of this crate: `keep keep DIR [MILLISECONDS]`, as `plexus keep DIR` has
-//! it, and with another limit for the word to start where a test cannot wait for 30 s.
+//! The keeper alone, for the tests of this crate: `keep keep DIR [MILLISECONDS]`. It works as `plexus keep DIR`, with an optional time limit
+//! for the release, because a test cannot wait for 30 s.
 
 use std::path::Path;
 use std::time::Duration;

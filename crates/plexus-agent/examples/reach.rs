@@ -1,5 +1,5 @@
-//! An attacker for the tests of this crate, started behind a sandbox: `reach signal PID…` and `reach trace PID`. It prints one
-//! line `REACHED …` for each way in which it got at the process, and `tried` at the end.
+//! An attacker for the tests of this crate, which runs in a sandbox: `reach signal PID…`, `reach trace PID` and `reach memory PID`. It prints
+//! one line `REACHED …` for each way in which it reached the process, and `tried` at the end.
 
 #![expect(clippy::print_stdout, reason = "its output is what the tests read")]
 
@@ -41,10 +41,10 @@ fn signal(pid: Pid) {
     }
 }
 
-/// Makes a system call, and returns what the kernel does: `-errno` where it fails.
+/// Makes a system call. Returns the kernel's result, which is `-errno` for a failure.
 fn call(number: i64, arguments: [i64; 6]) -> i64 {
     let [a, b, c, d, e, f] = arguments;
-    // SAFETY: the calls made here read and write the memory of other processes at address 0 only.
+    // SAFETY: these calls read and write the memory of other processes at address 0 only.
     let answer = unsafe { libc::syscall(number, a, b, c, d, e, f) };
     if answer == -1 {
         return -i64::from(std::io::Error::last_os_error().raw_os_error().unwrap_or(0));
@@ -58,14 +58,14 @@ fn trace(pid: Pid) {
         let taken = call(libc::SYS_pidfd_getfd, [i64::from(pidfd.as_raw_fd()), 1, 0, 0, 0, 0]);
         reached("pidfd_getfd", taken);
         if let Ok(descriptor @ 0..) = i32::try_from(taken) {
-            // SAFETY: the kernel has just made it for us.
+            // SAFETY: the kernel has just created this descriptor for us.
             let stdout = unsafe { OwnedFd::from_raw_fd(descriptor) };
             let _ = rustix::io::write(&stdout, b"REACHED stdout: forged\n");
         }
         let taken = call(0x4000_0000 | 438, [i64::from(pidfd.as_raw_fd()), 1, 0, 0, 0, 0]);
         reached("pidfd_getfd of x32", taken);
     }
-    // One vector of one byte at address 0: EFAULT says that it was tried.
+    // One vector of one byte at address 0: EFAULT shows that the kernel allowed the attempt.
     let byte = [0_u8; 1];
     let ours = [byte.as_ptr() as i64, 1];
     let theirs = [0_i64, 1];
@@ -85,11 +85,11 @@ fn trace(pid: Pid) {
     }
 }
 
-/// A system call by its number for 32 bit programs, which a 64 bit program can make as well.
+/// A system call by its number for 32-bit programs. A 64-bit program can make it, too.
 #[cfg(target_arch = "x86_64")]
 fn call_i386(number: i64, first: i64, second: i64) -> i64 {
     let answer: i64;
-    // SAFETY: the call takes two numbers, and two more that are 0, and touches no memory. `rbx` is put back.
+    // SAFETY: the call takes two numbers and two zeros, and accesses no memory. `rbx` is restored.
     unsafe {
         std::arch::asm!(
             "xchg rbx, {first}",

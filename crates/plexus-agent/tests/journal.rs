@@ -116,7 +116,7 @@ async fn a_read_returns_about_the_requested_size() {
     let mut journal = Journal::open(&dir, 0, &JournalWatch::new().unwrap()).unwrap();
     let mut lines = 0;
     loop {
-        within("what is there already", journal.changed()).await;
+        within("the existing content", journal.changed()).await;
         let read = journal.read(200_000).unwrap().len();
         assert!((1..=3).contains(&read), "{read}");
         lines += read;

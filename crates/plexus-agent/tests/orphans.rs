@@ -27,7 +27,7 @@ async fn a_keeper_whose_directory_is_deleted_ends_its_child_and_itself() {
     let processes = started(&mut run).await;
     std::fs::remove_dir_all(run.home.path().join("data")).unwrap();
     all_end(&processes).await;
-    assert!(!run.home.path().join("data").exists(), "nothing comes back");
+    assert!(!run.home.path().join("data").exists(), "the deleted directory reappeared");
 }
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn a_keeper_that_waits_for_its_release_exits_without_its_directory() {
 #[tokio::test]
 async fn changes_to_other_directories_have_no_effect() {
     let mut run = Run::start("echo started; exec cat");
-    assert_eq!(run.line().await, "started", "its keeper has read what it removes below");
+    assert_eq!(run.line().await, "started", "the keeper has started");
     let beside = |path: &str| run.home.path().join(path);
     for other in ["data/runs/2", "data/other", "other"] {
         std::fs::create_dir_all(beside(other)).unwrap();

@@ -353,7 +353,7 @@ async fn an_agent_that_exhausts_pid_namespaces_does_not_weaken_the_next_sandbox(
     before.exit().await;
     attacker.outbox.append(r#"{"type":"go"}"#).unwrap();
     for _ in 0..3 {
-        assert_eq!(attacker.line().await, "held", "with its own, these are all there are");
+        assert_eq!(attacker.line().await, "held", "the attacker has exhausted the limit");
     }
     let next = Run::start_requiring(User::This, &few.prefix(), "touch started", &required);
     let error = next.exit().await.error.expect("a reason");

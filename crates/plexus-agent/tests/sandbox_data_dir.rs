@@ -15,7 +15,7 @@ fn granted(test: &str) -> bool {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("file"), "").unwrap();
     let tried = try_hiding(dir.path());
-    assert!(dir.path().join("file").exists(), "who tries it is not behind it");
+    assert!(dir.path().join("file").exists(), "the trial does not affect its caller");
     if let Err(reason) = &tried {
         plexus_testkit::skip(test, &format!("sandbox: {reason}"));
     }

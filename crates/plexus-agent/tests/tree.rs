@@ -27,10 +27,10 @@ async fn a_child_dies_with_its_keeper_and_a_sweep_finds_its_processes() {
     run.keeper.kill().unwrap();
     gone(run.keeper.identity()).await;
     gone(&child).await;
-    assert!(straggler.is_alive(), "nobody has told it yet");
+    assert!(straggler.is_alive(), "no signal was sent yet");
     assert!(sweep(&run.session).unwrap() >= 1);
     gone(&straggler).await;
-    assert_eq!(read_exit(&run.dir), None, "nobody was left to say how it ended");
+    assert_eq!(read_exit(&run.dir), None, "no process was left to store the exit");
 }
 
 #[tokio::test]

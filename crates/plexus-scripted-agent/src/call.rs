@@ -168,14 +168,14 @@ fn new_mode(update: &Value) -> Option<&str> {
 }
 
 fn permission_request(id: &str, call: &Call) -> Value {
-    let mut permission_request = json!({
+    let mut request = json!({
         "subtype":"can_use_tool", "tool_name":call.tool, "display_name":call.tool, "input":call.input,
         "tool_use_id":id, "permission_suggestions":[]
     });
     if let Some(reason) = &call.reason {
-        permission_request["decision_reason"] = json!(reason);
+        request["decision_reason"] = json!(reason);
     }
-    permission_request
+    request
 }
 
 fn refused(turn: &Turn<'_>, id: &str, call: &Call, refusal: Refusal) -> Result<(), Stop> {
@@ -201,7 +201,7 @@ fn write_result(turn: &Turn<'_>, id: &str, output: &tools::Output) {
 
 /// Sends a permission request and withdraws it, at once or when the file exists.
 pub(crate) fn cancel_open(turn: &Turn<'_>, once: Option<PathBuf>) {
-    let input = json!({"command":"true","description":"a permission_request that is withdrawn"});
+    let input = json!({"command":"true","description":"a question that is withdrawn"});
     let input = input.as_object().cloned().unwrap_or_default();
     let call = Call { tool: "Bash".to_owned(), input, id: None, reason: None, conduct: Conduct::Obeys };
     let id = turn.next_id();
@@ -209,12 +209,12 @@ pub(crate) fn cancel_open(turn: &Turn<'_>, once: Option<PathBuf>) {
     turn.host.send_message(assistant(&turn.next_message(), block));
     let reason = match gate(turn, &id, &call) {
         Ok(_) => {
-            let permission_request = turn.host.open_request(permission_request(&id, &call));
+            let request = turn.host.open_request(permission_request(&id, &call));
             if let Some(path) = once.map(|path| turn.host.launch.cwd.join(path)) {
                 turn.host.wait_until(|| path.exists());
             }
-            turn.host.withdraw(&permission_request);
-            "the permission_request was withdrawn".to_owned()
+            turn.host.withdraw(&request);
+            "the question was withdrawn".to_owned()
         }
         Err(Refusal::Denied(reason) | Refusal::Interrupted(reason) | Refusal::Impossible(reason)) => reason,
     };

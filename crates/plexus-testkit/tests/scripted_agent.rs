@@ -305,7 +305,7 @@ async fn the_wire_can_be_made_to_misbehave() {
     assert!(agent.seen.iter().any(say("make_coffee was answered with error: unknown")));
     assert_eq!(agent.seen.iter().filter(|line| line["type"] == "control_cancel_request").count(), 1);
     let results = agent.tool_results();
-    assert!(results[0].2, "a withdrawn question ends in an error");
+    assert!(results[0].2, "a withdrawn request gives an error result");
     for (id, _, is_error) in &results[1..] {
         assert!(!is_error, "{id} claims to have run");
     }

@@ -87,7 +87,7 @@ fn a_large_diff_is_truncated_and_marked() {
     let patch = found.files[0].patch.as_ref().unwrap();
     assert!(found.files[0].truncated && patch.len() == 128 * 1024 && !found.truncated);
     let whole = only(&made, "one-line");
-    assert!(!whole.truncated && whole.patch.unwrap().len() > 300 * 1024, "alone it has more room");
+    assert!(!whole.truncated && whole.patch.unwrap().len() > 300 * 1024, "a single file has a higher limit");
     made.write("larger", &"y\n".repeat(600 * 1024));
     let larger = only(&made, "larger");
     assert!(larger.truncated && larger.patch.is_none());
@@ -109,5 +109,5 @@ fn misleading_characters_are_escaped() {
     let file = all(&made).files.remove(0);
     assert_eq!(file.path, "na\\u{202e}me");
     assert!(file.patch.as_ref().unwrap().contains("+a\\u{1b}[2Kb\n"), "{file:?}");
-    assert_eq!(only(&made, &file.path), file, "it is asked for as it is shown");
+    assert_eq!(only(&made, &file.path), file, "the shown path can be requested");
 }

@@ -153,7 +153,7 @@ async fn restart(hub: &mut HubProcess, run: &Run) -> anyhow::Result<Duration> {
         let why = error.to_string();
         let says_why = why.contains("ended before it was ready") && why.contains("plexus.db: ");
         if run.disk == Disk::Sound || !says_why || started.elapsed() > READY_WITHIN {
-            return Err(error.context("a hub that was killed does not come up again"));
+            return Err(error.context("a killed hub does not start again"));
         }
         run.refused_starts.fetch_add(1, Ordering::SeqCst);
         sleep(START_AGAIN).await;

@@ -270,7 +270,7 @@ impl Observations {
         }
         let refused_calls = run.refused_calls.load(Ordering::SeqCst);
         if options.disk == Disk::Failing && refused_calls == 0 {
-            faults.push("nobody ever noticed that the disk failed".to_owned());
+            faults.push("no failure of the disk was noticed".to_owned());
         }
         Ok(Report {
             faults,

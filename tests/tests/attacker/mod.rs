@@ -33,7 +33,7 @@ impl Ground {
     /// A repository. Its tracked directory `sub` and its untracked directories `copied` and `same` contain files with the names of the
     /// hub's files. All but `same` also contain this many other files.
     async fn new(test: &'static str, files: usize) -> anyhow::Result<Option<Self>> {
-        let world = Setup::scripted().world(test).await?.context("always there")?;
+        let world = Setup::scripted().world(test).await?.context("the scripted agent is always available")?;
         let evidence = Evidence::of(&world)?;
         let root = world.work.canonicalize()?;
         let repo = Repository::init(&root)?;

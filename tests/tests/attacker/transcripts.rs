@@ -30,7 +30,10 @@ async fn turn(world: &World, session: &str) -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_huge_transcript_uses_no_memory_of_the_hub() -> anyhow::Result<()> {
-    let world = Setup::scripted().world("a huge transcript").await?.context("always there")?;
+    let world = Setup::scripted()
+        .world("a huge transcript")
+        .await?
+        .context("the scripted agent is always available")?;
     let project = world.home.join(".claude/projects/work");
     std::fs::create_dir_all(&project)?;
     let session = world.create("resumed", json!({})).await?;
@@ -52,7 +55,10 @@ async fn a_huge_transcript_uses_no_memory_of_the_hub() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_link_in_place_of_the_transcripts_leaks_nothing_of_the_hub() -> anyhow::Result<()> {
-    let world = Setup::scripted().world("linked projects").await?.context("always there")?;
+    let world = Setup::scripted()
+        .world("linked projects")
+        .await?
+        .context("the scripted agent is always available")?;
     let session = world.create("linked", json!({})).await?;
     std::fs::create_dir_all(world.home.join(".claude"))?;
     let inside = world.hub.data_dir().join("project");

@@ -80,7 +80,7 @@ pub struct Family {
 impl Family {
     pub async fn new() -> anyhow::Result<Self> {
         let setup = Setup::scripted().with_config("durability = \"normal\"\n[limits]\nsessions = 10000");
-        let world = setup.world("scripted").await?.context("always there")?;
+        let world = setup.world("scripted").await?.context("the scripted agent is always available")?;
         let work = world.work.clone();
         let (target, tree, node, approval, reading_token) = Default::default();
         let mut family = Self {

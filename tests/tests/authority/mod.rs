@@ -223,8 +223,8 @@ async fn every_caller_has_exactly_the_documented_rights() -> anyhow::Result<()> 
     }
     let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/authority.md");
     let text = std::fs::read_to_string(&page)?;
-    let (before, rest) = text.split_once("<!-- table -->\n").context("where the table begins")?;
-    let (said, after) = rest.split_once("<!-- end -->").context("where the table ends")?;
+    let (before, rest) = text.split_once("<!-- table -->\n").context("the start of the table")?;
+    let (said, after) = rest.split_once("<!-- end -->").context("the end of the table")?;
     if std::env::var_os("PLEXUS_WRITE_DOCS").is_some() {
         std::fs::write(page, format!("{before}<!-- table -->\n{table}<!-- end -->{after}"))?;
         return Ok(());

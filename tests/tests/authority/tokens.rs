@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 async fn scripted() -> anyhow::Result<World> {
-    Setup::scripted().world("scripted").await?.context("always there")
+    Setup::scripted().world("scripted").await?.context("the scripted agent is always available")
 }
 
 async fn token(world: &World, params: Value) -> anyhow::Result<String> {
@@ -34,11 +34,14 @@ async fn revoking_a_token_ends_its_open_streams_and_calls() -> anyhow::Result<()
     for stream in [&mut events, &mut approvals] {
         while timeout(LIMIT, stream.next()).await?.is_ok_and(|event| event.is_some()) {}
     }
-    let refused = timeout(LIMIT, waiting).await??.expect_err("it is good for nothing any more");
+    let refused = timeout(LIMIT, waiting).await??.expect_err("the token was revoked");
     assert_eq!(refused.code, 401);
     let refused = Rpc::new(world.hub.url(), &reader).call("claudecode.list", json!({})).await;
     assert_eq!(refused.expect_err("the same").code, 401);
-    assert!(timeout(Duration::from_millis(100), others.next()).await.is_err(), "others go on");
+    assert!(
+        timeout(Duration::from_millis(100), others.next()).await.is_err(),
+        "streams of other tokens stay open"
+    );
     let listed = world.call("token.list", json!({})).await?;
     assert_eq!(listed["tokens"].as_array().map(Vec::len), Some(1), "{listed}");
     assert!(!listed.to_string().contains(&other), "no secret is shown: {listed}");
@@ -54,7 +57,7 @@ async fn a_token_expires_in_time_and_survives_a_kill_of_the_hub() -> anyhow::Res
     let mut stream = Listener::open(world.hub.url(), "/approvals/events", &short, None).await?;
     while timeout(LIMIT, stream.next()).await?.is_ok_and(|event| event.is_some()) {}
     let refused = Rpc::new(world.hub.url(), &short).call("claudecode.list", json!({})).await;
-    assert_eq!(refused.expect_err("its time is over").code, 401);
+    assert_eq!(refused.expect_err("the token has expired").code, 401);
     world.hub.kill9().await?;
     world.hub.restart().await?;
     Rpc::new(world.hub.url(), &long).call("claudecode.list", json!({})).await?;
@@ -69,7 +72,7 @@ async fn all_invalid_tokens_get_the_same_error() -> anyhow::Result<()> {
     let mut said = Vec::new();
     for bad in [taken_back.as_str(), "unknown", &"0".repeat(64)] {
         let refused = Rpc::new(world.hub.url(), bad).call("claudecode.list", json!({})).await;
-        let refused = refused.expect_err("it is nobody's");
+        let refused = refused.expect_err("the token is not valid");
         said.push((refused.code, refused.message));
     }
     assert!(said.iter().all(|one| *one == said[0] && one.0 == 401), "{said:?}");

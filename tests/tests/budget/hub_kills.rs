@@ -20,7 +20,7 @@ async fn a_held_call_waits_for_the_next_hub() -> anyhow::Result<()> {
     let more = budget_approval(&world, &session).await?;
     world.hub.kill9().await?;
     world.hub.restart().await?;
-    assert_eq!(budget_approval(&world, &session).await?["id"], more["id"], "the same question");
+    assert_eq!(budget_approval(&world, &session).await?["id"], more["id"], "the same approval");
     assert_eq!(ran(&world), ["one"]);
     world.allow(&more).await?;
     let ended = world.ended(&session).await?;
@@ -54,7 +54,7 @@ async fn killed_at(point: &str, answer: serde_json::Value) -> anyhow::Result<(Wo
     let file = dir.path().join("point");
     let mut setup = Setup::scripted().with_config("durability = \"normal\"");
     setup.env.push(("PLEXUS_KILL_POINT_FILE".to_owned(), file.display().to_string()));
-    let mut world = setup.world("budget").await?.context("the scripted agent is always there")?;
+    let mut world = setup.world("budget").await?.context("the scripted agent is always available")?;
     let session = one_of_two_calls(&world).await?;
     let more = budget_approval(&world, &session).await?;
     std::fs::write(&file, format!("budget: {point}"))?;

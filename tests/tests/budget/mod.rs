@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 async fn scripted() -> anyhow::Result<World> {
     let setup = Setup::scripted().with_config("durability = \"normal\"");
-    setup.world("budget").await?.context("the scripted agent is always there")
+    setup.world("budget").await?.context("the scripted agent is always available")
 }
 
 fn kind(error: &CallError) -> &str {
@@ -106,7 +106,7 @@ async fn a_call_beyond_the_budget_is_held_until_more_is_granted(world: World) ->
     world.allow(&world.asked(&session).await?.1).await?;
     let ended = world.ended(&session).await?;
     assert_eq!((&ended["status"], world.file("d").exists()), (&json!("complete"), true), "{ended:#}");
-    assert!(!world.run_dir(&session, 2).exists(), "the process was there all the time");
+    assert!(!world.run_dir(&session, 2).exists(), "the same process ran all the time");
     Ok(())
 }
 
@@ -125,7 +125,7 @@ async fn the_agent_ends_a_turn_that_exceeds_its_cost_budget(world: World) -> any
     assert_eq!(last["reason"], "budget_exhausted");
     assert!(text(&last["message"]).contains("cost_usd"), "{last}");
     let row = budget_of(&world, &session, "cost_usd").await?;
-    assert!(row[1].as_f64() > row[0].as_f64() && row[2] == 0, "what was overdrawn counts: {row}");
+    assert!(row[1].as_f64() > row[0].as_f64() && row[2] == 0, "the overdraft is counted: {row}");
     let again = json!({"session_id": session, "prompt": "AGAIN"});
     assert_eq!(kind(&world.refused("claudecode.chat_async", again.clone()).await?), "budget_exhausted");
     world.call("claudecode.set_budget", json!({"session_id": session, "budget": {"cost_usd": 100}})).await?;
@@ -149,7 +149,7 @@ async fn an_expired_budget_approval_interrupts_the_turn_and_keeps_the_process() 
     let ended = world.ended(&session).await?;
     assert_eq!((&ended["status"], ran(&world)), (&json!("interrupted"), vec!["one".to_owned()]), "{ended:#}");
     let resolved = &events(&ended, "approval_resolved")[0];
-    assert_eq!(resolved["status"], "expired", "expiry is called expiry");
+    assert_eq!(resolved["status"], "expired", "an expiry is reported as expired");
     assert!(text(&events(&ended, "error")[0]["message"]).contains("in time"), "{ended:#}");
     world.call("claudecode.set_budget", json!({"session_id": session, "budget": {"tool_calls": 2}})).await?;
     world.chat(&session, &calls(&["three"])).await?;
@@ -255,7 +255,7 @@ async fn a_turn_without_wall_time_requests_more_and_is_interrupted_when_denied()
     assert_eq!(ended["status"], "interrupted", "{ended:#}");
     assert!(text(&events(&ended, "error")[0]["message"]).contains("wall_secs"), "{ended:#}");
     let told = events(&ended, "system");
-    assert!(told.iter().any(|event| event["subtype"] == "budget"), "at 80 % it is told: {ended:#}");
+    assert!(told.iter().any(|event| event["subtype"] == "budget"), "it is reported at 80 %: {ended:#}");
     let refused =
         world.refused("claudecode.chat_async", json!({"session_id": session, "prompt": "more"})).await?;
     assert_eq!((kind(&refused), &refused.data["limit"]), ("budget_exhausted", &json!("wall_secs")));

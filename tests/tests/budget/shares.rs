@@ -37,7 +37,7 @@ async fn told(door: &dyn Door, fits: impl Fn(&Value) -> Option<Value>) -> anyhow
         if let Some(found) = fits(&news) {
             return Ok(found);
         }
-        assert_ne!(news["cursor"], cursor, "nothing comes: {news:#}");
+        assert_ne!(news["cursor"], cursor, "no news arrives: {news:#}");
         cursor = news["cursor"].clone();
     }
 }
@@ -70,14 +70,14 @@ async fn a_child_is_granted_no_more_than_its_creator_has_left() -> anyhow::Resul
     // Not even the operator grants a child more than its parent has.
     let refused_to_operator = world.refused("claudecode.set_budget", set(11)).await?;
     assert_eq!(refused_to_operator.data["session_id"], json!(top), "{refused_to_operator}");
-    // In all three may be made, whoever makes them and whether or not they are still there.
+    // The limit counts every created child, including deleted children and those that others created.
     door.call("claudecode.create", make("second", json!({}))).await?;
     door.call("claudecode.delete", json!({"name": "second"})).await.ok();
     world.call("claudecode.delete", json!({"session_id": child})).await?;
     assert_eq!(
         budget_of(&world, &top, "tool_calls").await?,
         json!([10, 0, 10]),
-        "what was not used came back"
+        "the unused budget was returned"
     );
     door.call("claudecode.create", make("third", json!({}))).await?;
     let refused = refused(&door, "claudecode.create", make("fourth", json!({}))).await?;
@@ -108,7 +108,7 @@ async fn sessions_that_share_a_budget_wait_for_one_approval() -> anyhow::Result<
     let note = events(&held, "system").into_iter().find(|event| event["subtype"] == "held");
     assert_eq!(note.unwrap_or_default()["data"]["approval_id"], more["id"], "{held:#}");
     let waits = world.poll_until(&leaf, |poll| poll["attention"] == json!(["budget"])).await?;
-    assert_eq!(waits["pending_approvals"], json!([]), "the question is not its own: {waits:#}");
+    assert_eq!(waits["pending_approvals"], json!([]), "the approval belongs to another session: {waits:#}");
     assert_eq!(
         world.call("loopback.pending", json!({})).await?["approvals"].as_array().map(Vec::len),
         Some(1)
@@ -179,7 +179,7 @@ async fn a_parent_with_nothing_left_escalates_the_budget_approval() -> anyhow::R
 #[tokio::test]
 async fn an_absent_parent_is_passed_over() -> anyhow::Result<()> {
     let setup = Setup::scripted().with_config("durability = \"normal\"\npresent_secs = 0.001");
-    let world = setup.world("budget").await?.context("the scripted agent is always there")?;
+    let world = setup.world("budget").await?.context("the scripted agent is always available")?;
     let (top, top_door) = member(&world, &*world.door, "top", json!({})).await?;
     let (child, _) = member(&world, &top_door, "child", json!({"tool_calls": 1})).await?;
     world.call("policy.add", json!({"rules": [{"rule": "Bash", "effect": "allow"}]})).await?;

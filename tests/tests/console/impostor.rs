@@ -23,7 +23,7 @@ async fn an_open_page_sends_no_token_to_an_impostor_on_the_hubs_port() -> anyhow
     world.hub.kill9().await?;
     let impostor = Impostor::listen(&url).await?;
     window.run("await page.locator('[data-state=disconnected]').waitFor()", json!({})).await?;
-    until("the page to come back", || impostor.heard().len() >= 3).await?;
+    until("the page to reconnect", || impostor.heard().len() >= 3).await?;
     // A page of the impostor asks the service worker for the credential of the previous page.
     window.run("await page.reload()", json!({})).await?;
     let stolen = "return page.evaluate(async () => { \
@@ -55,7 +55,7 @@ async fn a_page_reconnects_when_the_hub_is_back_on_its_port() -> anyhow::Result<
     let url = world.hub.url().to_owned();
     world.hub.kill9().await?;
     let impostor = Impostor::listen(&url).await?;
-    until("the page to come back", || impostor.heard().len() >= 3).await?;
+    until("the page to reconnect", || impostor.heard().len() >= 3).await?;
     drop(impostor);
     world.hub.restart().await?;
     window.run("await page.locator('[data-state=live]').waitFor()", json!({})).await?;

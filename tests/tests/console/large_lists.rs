@@ -120,7 +120,7 @@ async fn a_session_with_fifty_thousand_events_stays_usable() -> anyhow::Result<(
     while heard < EVENTS as u64 - 99 {
         let wait = json!({"session_id": session, "from_seq": EVENTS - 100, "wait_ms": 10_000, "limit": 1});
         let poll = console.world.call("claudecode.poll", wait).await?;
-        assert!(poll["total_events"].as_u64() > Some(heard), "it has fallen silent: {poll:#}");
+        assert!(poll["total_events"].as_u64() > Some(heard), "no more events arrive: {poll:#}");
         heard = poll["total_events"].as_u64().unwrap_or_default();
     }
     console.run("await page.getByText('in the middle').waitFor()", json!({})).await?;

@@ -80,7 +80,7 @@ async fn visited(mut stream: TcpStream, counted: Arc<AtomicUsize>) {
     if let Ok(1..) = stream.read(&mut asked).await {
         counted.fetch_add(1, Ordering::Relaxed);
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 12\r\nconnection: close";
-        let _ = stream.write_all(format!("{head}\r\n\r\n<p>other_server").as_bytes()).await;
+        let _ = stream.write_all(format!("{head}\r\n\r\n<p>neighbour").as_bytes()).await;
     }
 }
 
@@ -194,7 +194,7 @@ async fn injected_content_neither_runs_nor_sends_requests() -> anyhow::Result<()
     let expected = json!({"refused": 6, "pwned": null, "base": true, "broken": broken});
     assert_eq!(console.run(tries, json!(other_server)).await?, expected);
     let faults = console.window.close().await.err().map(|faults| faults.to_string()).unwrap_or_default();
-    assert!(faults.contains("against the policy: connect-src"), "it does not go unnoticed: {faults}");
+    assert!(faults.contains("against the policy: connect-src"), "the violations are reported: {faults}");
     assert_eq!(visitors.load(Ordering::Relaxed), 0, "nothing left the page: {faults}");
     Ok(())
 }

@@ -67,7 +67,10 @@ async fn both_branches_of_a_fork_continue_with_only_their_own_history(world: Wor
         ["FORKED: first, grüße 世界", "Eins.", "second of the original", "Zwei.", "third of the original"]
     );
     let sent = world.model.requests_for("FORKED").pop().unwrap_or_default().to_string();
-    assert!(!sent.contains("Plexus runs other agents"), "a child that can run none pays for no instructions");
+    assert!(
+        !sent.contains("Plexus runs other agents"),
+        "a child without the hub's tools gets no instructions"
+    );
     // The cost of a turn does not include the turns before it.
     let cost = |poll: &Value| events(poll, "complete")[0]["cost_usd"].as_f64().unwrap_or_default();
     assert!((cost(&third) - cost(&second)).abs() < 1e-9, "{} and {}", cost(&third), cost(&second));
@@ -83,7 +86,7 @@ async fn both_branches_of_a_fork_continue_with_only_their_own_history(world: Wor
     let shared = tree["nodes"].as_array().into_iter().flatten().find(|node| node["children"] == 2);
     assert_eq!(shared.map(|node| &node["id"]), Some(&forked["head"]["node_id"]), "{tree:#}");
     let found = world.call("arbor.search", json!({"query": "世界"})).await?;
-    assert_eq!(found["found"].as_array().map(Vec::len), Some(1), "said once, kept once: {found}");
+    assert_eq!(found["found"].as_array().map(Vec::len), Some(1), "each text is stored once: {found}");
 
     // A fork of a branch without turns has the same history. A fork before the first turn has none.
     let twig = world.call("claudecode.fork", json!({"name": "branch", "new_name": "twig", "at": 0})).await?;
@@ -160,7 +163,7 @@ async fn a_rendered_conversation_shows_each_decision_with_its_call(world: World)
     }
     let messages = render("messages").await?["messages"].take();
     assert_eq!(messages[2]["content"][0]["type"], "tool_result", "{messages:#}");
-    assert!(!messages.to_string().contains("decision"), "what only the hub knows is for nobody else");
+    assert!(!messages.to_string().contains("decision"), "decisions are not part of the exported messages");
     let plain = text(&render("text").await?["text"]);
     assert!(
         plain.contains("call: Bash {") && plain.contains("assistant: Fertig.\n--: complete, $"),

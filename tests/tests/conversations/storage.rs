@@ -9,7 +9,7 @@ async fn scripted(file: Option<&std::path::Path>) -> anyhow::Result<World> {
     let mut setup = Setup::scripted();
     let env = file.map(|file| ("PLEXUS_KILL_POINT_FILE".to_owned(), file.display().to_string()));
     setup.env.extend(env);
-    setup.world("scripted").await?.context("always there")
+    setup.world("scripted").await?.context("the scripted agent is always available")
 }
 
 #[tokio::test]
@@ -78,7 +78,7 @@ async fn a_transcript_is_sent_in_parts_and_runs_nothing() -> anyhow::Result<()> 
     let lines = whole("jsonl", 1000).await?;
     let nodes: Vec<Value> = lines.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
     assert_eq!(nodes.last().map(|node| &node["role"]), Some(&json!("outcome")));
-    assert!(whole("markdown", 1000).await?.contains("````"), "what it wrote closes no fence");
+    assert!(whole("markdown", 1000).await?.contains("````"), "the text cannot close the fence");
     Ok(())
 }
 

@@ -20,7 +20,7 @@ struct Member {
 }
 
 async fn scripted() -> anyhow::Result<World> {
-    Setup::scripted().world("scripted").await?.context("always there")
+    Setup::scripted().world("scripted").await?.context("the scripted agent is always available")
 }
 
 /// A session created by `creator`, or by the operator.
@@ -168,7 +168,7 @@ async fn an_approval_is_escalated_with_an_opinion_up_to_the_operator() -> anyhow
     grandparent.rpc.call("loopback.escalate", json!({"approval_id": id})).await?;
     let news = world.call("loopback.wait", json!({"cursor": operators})).await?;
     assert_eq!(news["approvals"][0]["passed"].as_array().map(Vec::len), Some(2), "{news}");
-    assert_eq!(escalation_error(&world, id).await?, "forbidden", "above the operator is nobody");
+    assert_eq!(escalation_error(&world, id).await?, "forbidden", "the operator has no ancestor");
     // A session that escalated an approval may still decide it first.
     parent.rpc.call("loopback.respond", json!({"approval_id": id, "approve": true})).await?;
     assert_eq!(told.await??["behavior"], "allow");
@@ -201,7 +201,7 @@ async fn the_operator_and_a_deciding_token_can_escalate_an_agents_approval() -> 
         "{shown}"
     );
     let still = parent.rpc.call("loopback.wait", json!({})).await?;
-    assert_eq!(still["approvals"][0]["id"], *id, "it did not pass it on itself: {still}");
+    assert_eq!(still["approvals"][0]["id"], *id, "it did not escalate the approval itself: {still}");
 
     let token = |right: &str| world.call("token.new", json!({"name": right, "right": right}));
     let [reads, decides] = [token("read").await?, token("decide").await?]

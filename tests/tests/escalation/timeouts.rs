@@ -53,7 +53,7 @@ async fn an_unanswered_approval_escalates_up_to_the_operator() -> anyhow::Result
     let received = news(&operator, &operators).await?;
     let last = &received["approvals"][0];
     assert_eq!(last["asked_of"], json!({"kind": "operator"}), "{received}");
-    assert_eq!(last["passes_on_at"], Value::Null, "nobody is above the operator: {received}");
+    assert_eq!(last["passes_on_at"], Value::Null, "the operator has no ancestor: {received}");
     assert_eq!(escalations(last)[1], (json!(grandparent.id), json!("unanswered")), "{received}");
 
     // Both still see the approval. The first answer is committed, and the others are notified.

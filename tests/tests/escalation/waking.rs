@@ -43,7 +43,8 @@ async fn latest(world: &World, session: &str) -> anyhow::Result<Value> {
 
 #[tokio::test]
 async fn a_session_is_woken_once_for_an_approval() -> anyhow::Result<()> {
-    let mut world = Setup::scripted().world("wakes").await?.context("always there")?;
+    let mut world =
+        Setup::scripted().world("wakes").await?.context("the scripted agent is always available")?;
     let (parent, child) = family(&world, true).await?;
     let approval = ask(&world, &child).await?;
     assert_eq!(approval["asked_of"], json!({"kind": "session", "id": parent}));
@@ -67,7 +68,7 @@ async fn a_session_is_woken_once_for_an_approval() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn an_approval_during_a_turn_wakes_after_it_unless_it_was_interrupted() -> anyhow::Result<()> {
-    let world = Setup::scripted().world("wakes").await?.context("always there")?;
+    let world = Setup::scripted().world("wakes").await?.context("the scripted agent is always available")?;
     let (parent, child) = family(&world, true).await?;
     let busy = json!([{"tool": "Bash", "input": {"command": "true"}}, {"say": "done"}]);
     world.chat(&parent, &script(&busy)).await?;
@@ -93,7 +94,7 @@ async fn an_approval_during_a_turn_wakes_after_it_unless_it_was_interrupted() ->
 
 #[tokio::test]
 async fn a_session_without_wake_is_not_woken() -> anyhow::Result<()> {
-    let world = Setup::scripted().world("wakes").await?.context("always there")?;
+    let world = Setup::scripted().world("wakes").await?.context("the scripted agent is always available")?;
     let (parent, child) = family(&world, false).await?;
     let approval = ask(&world, &child).await?;
     world.call("loopback.respond", json!({"approval_id": approval["id"], "approve": true})).await?;

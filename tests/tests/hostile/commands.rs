@@ -113,7 +113,7 @@ async fn a_message_from_another_process_starts_no_turn(world: World) -> anyhow::
     let mode = json!({"type": "control_request", "request_id": "forged", "request": mode});
     peer.write_all(format!("{message}\n{mode}\n").as_bytes())?;
     another_turn(&world, "beside").await?;
-    assert_eq!(world.chat(&session, "SECOND").await?, 2, "no turn was begun in between");
+    assert_eq!(world.chat(&session, "SECOND").await?, 2, "no turn was started in between");
     asked_then_denied(&world, &session, "made.txt").await?;
     assert!(!told_to_the_model(&world).contains("INJECTED"));
     assert!(!world.file("injected.txt").exists());
@@ -139,14 +139,16 @@ async fn the_hubs_socket_rejects_descendants_of_a_child(world: World) -> anyhow:
     let (_, approval) = world.asked(&session).await?;
     world.allow(&approval).await?;
     let late = world.file("late.code");
-    until("the late try to end", || std::fs::read_to_string(&late).is_ok_and(|code| code.ends_with('\n')))
-        .await?;
+    until("the late attempt to finish", || {
+        std::fs::read_to_string(&late).is_ok_and(|code| code.ends_with('\n'))
+    })
+    .await?;
     let poll = world.ended(&session).await?;
     let output = text(&events(&poll, "tool_result")[0]["output"]);
     for (how, refused) in [("plain", "plain: "), ("bare", "bare: ")] {
         assert!(output.contains(refused) && !output.contains(&format!("{refused}0")), "{how}: {output}");
     }
-    assert!(!output.contains("knocker"), "nothing was told: {output}");
+    assert!(!output.contains("knocker"), "the output contains no session: {output}");
     assert_ne!(std::fs::read_to_string(&late)?.trim(), "0");
     assert!(!std::fs::read_to_string(world.file("late.out"))?.contains("knocker"));
     let refusals = world.hub.stderr().matches("the peer is a process of an agent of this hub").count();

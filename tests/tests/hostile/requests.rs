@@ -10,7 +10,7 @@ async fn world(test: &str) -> anyhow::Result<World> {
     Setup::scripted()
         .world(test)
         .await?
-        .ok_or_else(|| anyhow::anyhow!("the scripted agent is always at hand"))
+        .ok_or_else(|| anyhow::anyhow!("the scripted agent is always available"))
 }
 
 /// A gate callback with a change.

@@ -164,7 +164,10 @@ async fn agents_of_the_project_grant_no_permission(world: World) -> anyhow::Resu
         }
     };
     assert_eq!(poll["status"], "complete", "{poll:#}");
-    assert!(denied.contains(&json!("touch general-purpose.txt")), "the sub-agent was asked: {denied:?}");
+    assert!(
+        denied.contains(&json!("touch general-purpose.txt")),
+        "the sub-agent's call needed approval: {denied:?}"
+    );
     for kind in ["evil", "general-purpose"] {
         assert!(!world.file(&format!("{kind}.txt")).exists(), "{kind}");
     }
@@ -195,7 +198,7 @@ async fn the_projects_claude_md_reaches_the_model(world: World) -> anyhow::Resul
     world.chat(&session, "RULES").await?;
     assert_eq!(world.ended(&session).await?["status"], "complete");
     assert!(world.model.requests_for("RULES")[0].to_string().contains("THE-HOUSE-RULE"));
-    assert!(!told_to_the_model(&world).contains(secret), "what it points to outside the project stays there");
+    assert!(!told_to_the_model(&world).contains(secret), "a file outside the project is not read");
     Ok(())
 }
 

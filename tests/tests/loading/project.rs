@@ -56,7 +56,7 @@ async fn rules_servers_agents_and_model_of_a_trusted_project_are_loaded(world: W
     world.chat(&session, "TRUSTED").await?;
 
     let (_, approval) = world.asked(&session).await?;
-    assert_eq!(approval["tool_name"], "mcp__notes__note", "rules have settled the first two");
+    assert_eq!(approval["tool_name"], "mcp__notes__note", "rules decided the first two");
     assert!(world.file("allowed.txt").exists() && !world.file("denied.txt").exists());
     assert_eq!(calls(&world, "notes.log"), Vec::<Value>::new());
     world.allow(&approval).await?;
@@ -67,7 +67,7 @@ async fn rules_servers_agents_and_model_of_a_trusted_project_are_loaded(world: W
         }
         world.allow(&approval).await?;
     };
-    assert_eq!(reviewing["input"]["command"], "touch reviewed.txt", "its mode gives an agent nothing");
+    assert_eq!(reviewing["input"]["command"], "touch reviewed.txt", "the mode of an agent grants nothing");
     world.respond(&reviewing, json!({"approve": false})).await?;
     let poll = world.ended(&session).await?;
     assert_eq!(poll["status"], "complete", "{poll:#}");
@@ -92,7 +92,7 @@ async fn rules_servers_agents_and_model_of_a_trusted_project_are_loaded(world: W
         ".claude/agents/reviewer.md: hooks",
         ".claude/commands",
     ] {
-        let all = project["left_out"].as_array().context("what is left out")?;
+        let all = project["left_out"].as_array().context("no list of omitted parts")?;
         assert!(all.contains(&json!(left_out)), "{left_out}: {project:#}");
     }
     assert!(project.get("changed").is_none(), "{project:#}");
@@ -165,13 +165,13 @@ async fn changes_after_the_trust_are_never_loaded(world: World) -> anyhow::Resul
     world.model.script("WITH", vec![bash("touch with.txt"), Step::text("Done.")]);
     world.chat(&session, "WITH").await?;
     assert_eq!(world.ended(&session).await?["status"], "complete");
-    assert!(world.file("with.txt").exists(), "its rules are the operator's now");
+    assert!(world.file("with.txt").exists(), "its rules count as the operator's");
     assert!(!noted(&world, "evil.log").is_empty() && !world.file("hook-ran").exists());
     Ok(())
 }
 
 async fn scripted() -> anyhow::Result<World> {
-    Setup::scripted().world("loading").await?.context("the scripted agent is always there")
+    Setup::scripted().world("loading").await?.context("the scripted agent is always available")
 }
 
 #[tokio::test]
@@ -193,7 +193,7 @@ async fn trust_adds_and_removes_the_rules_of_the_project() -> anyhow::Result<()>
     world.call("claudecode.trust_project", json!({"session_id": session})).await?;
     assert_eq!(in_force().await?, ["ask Bash(make)".to_owned(), "allow Bash(cargo test:*)".to_owned(), env]);
     world.call("claudecode.trust_project", json!({"name": "ruled", "trust": false})).await?;
-    assert_eq!(in_force().await?, ["ask Bash(make)"], "what the operator gave by itself stays");
+    assert_eq!(in_force().await?, ["ask Bash(make)"], "the operator's own rule stays");
     assert!(get(&world, &session).await?.get("loads").is_none());
     let record = world.call("audit.list", json!({"session_id": session})).await?.to_string();
     for act in ["project_trusted", "project_not_trusted"] {

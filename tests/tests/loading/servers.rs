@@ -69,7 +69,7 @@ async fn annotations_of_a_servers_tools_grant_nothing(world: World) -> anyhow::R
         world.create("peeker", json!({"mcp_servers": servers, "permission_mode": "acceptEdits"})).await?;
     world.chat(&session, "PEEK").await?;
     let (_, approval) = world.asked(&session).await?;
-    assert_eq!(approval["tool_name"], "mcp__notes__peek", "a hint that it only reads lets nothing pass");
+    assert_eq!(approval["tool_name"], "mcp__notes__peek", "a read-only hint grants nothing");
     assert_eq!(calls(&world, "notes.log"), Vec::<Value>::new());
     world.respond(&approval, json!({"approve": false})).await?;
     world.ended(&session).await?;
@@ -137,7 +137,7 @@ async fn headers_reach_a_server_over_http(world: World) -> anyhow::Result<()> {
     world.chat(&session, "REMOTE").await?;
     let head = tokio::time::timeout(plexus_e2e::LIMIT, visited).await???;
     assert!(head.to_lowercase().contains("authorization: bearer the-secret-key"), "{head}");
-    assert_eq!(world.ended(&session).await?["status"], "complete", "it goes on without it");
+    assert_eq!(world.ended(&session).await?["status"], "complete", "it continues without the server");
     Ok(())
 }
 
@@ -161,7 +161,7 @@ async fn a_server_that_does_not_start_blocks_nothing(world: World) -> anyhow::Re
 }
 
 async fn scripted() -> anyhow::Result<World> {
-    Setup::scripted().world("loading").await?.context("the scripted agent is always there")
+    Setup::scripted().world("loading").await?.context("the scripted agent is always available")
 }
 
 #[tokio::test]
@@ -257,12 +257,12 @@ async fn a_session_grants_only_servers_that_it_has() -> anyhow::Result<()> {
     let config = std::fs::read_to_string(world.run_dir(&child, 1).join("mcp.json"))?;
     let config: Value = serde_json::from_str(&config)?;
     assert_eq!(config["mcpServers"]["own"]["command"], "their-server");
-    assert!(config["mcpServers"].get("other").is_none(), "what was not passed on is not there");
+    assert!(config["mcpServers"].get("other").is_none(), "a server that was not granted is missing");
 
     let plain = text(
         &door.call("claudecode.create", json!({"name": "plain", "working_dir": world.work})).await?["id"],
     );
-    assert!(get(&world, &plain).await?.get("loads").is_none(), "nothing is passed on unasked");
+    assert!(get(&world, &plain).await?.get("loads").is_none(), "nothing is granted by default");
     Ok(())
 }
 

@@ -56,7 +56,7 @@ async fn a_child_gets_only_the_listed_settings_of_the_user(world: World) -> anyh
     let (_, approval) = world.asked(&session).await?;
     assert!(
         text(&approval["input"]["command"]).starts_with("echo"),
-        "what the user allows is asked all the same"
+        "calls that the user's settings allow still need approval"
     );
     world.allow(&approval).await?;
     let poll = world.ended(&session).await?;
@@ -78,7 +78,7 @@ async fn a_child_gets_only_the_listed_settings_of_the_user(world: World) -> anyh
 
 async fn scripted(config: &str) -> anyhow::Result<World> {
     let setup = Setup::scripted().with_config(config);
-    setup.world("loading").await?.context("the scripted agent is always there")
+    setup.world("loading").await?.context("the scripted agent is always available")
 }
 
 /// The settings that the latest run of a session was started with.
@@ -124,8 +124,8 @@ async fn changed_settings_apply_only_as_denials_until_they_are_accepted() -> any
         Ok(text(&world.call("policy.test", call).await?["outcome"]))
     };
     let (rm, fetch) = (json!({"command": "rm -r x"}), json!({"url": "https://a.example/"}));
-    assert_eq!(says("Bash", rm.clone()).await?, "deny", "what was denied still is");
-    assert_eq!(says("WebFetch", fetch.clone()).await?, "deny", "and what is denied besides");
+    assert_eq!(says("Bash", rm.clone()).await?, "deny", "the denial still applies");
+    assert_eq!(says("WebFetch", fetch.clone()).await?, "deny", "other denials still apply");
     accept(&world).await?;
     assert_ne!(says("Bash", rm).await?, "deny", "the operator has the last word");
     assert_eq!(says("WebFetch", fetch).await?, "deny");

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 async fn scripted(config: &str) -> anyhow::Result<World> {
     let setup = Setup::scripted().with_config(&format!("durability = \"normal\"\n{config}"));
-    setup.world("trees").await?.context("the scripted agent is always there")
+    setup.world("trees").await?.context("the scripted agent is always available")
 }
 
 /// Creates a session with the hub's tools and waits for the end of its first turn. Returns it with a client.

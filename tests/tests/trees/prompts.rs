@@ -77,7 +77,7 @@ async fn prompts_of_a_session_are_plain_text(world: World) -> anyhow::Result<()>
     // The operator may expand files. Commands run for no caller.
     let expanded = |prompt: &str| json!({"session_id": child, "prompt": prompt, "expand": true});
     let Err(refused) = boss.call("claudecode.chat", expanded("WORD-4 read @secret.txt")).await else {
-        anyhow::bail!("that is not its to say");
+        anyhow::bail!("a session must not set `expand`");
     };
     assert_eq!(refused.data["field"], "expand", "{refused}");
     for prompt in ["WORD-4 read @secret.txt", "/evil WORD-5"] {

@@ -80,18 +80,19 @@ impl Checkout {
 
     /// Checks that nothing remains: no files, no branch, no notes, no session.
     pub async fn has_no_remains(&self, world: &World) -> anyhow::Result<()> {
-        until("everything to be gone", || self.remains().is_ok_and(|remains| remains.is_empty()))
+        until("everything to be removed", || self.remains().is_ok_and(|remains| remains.is_empty()))
             .await
             .with_context(|| format!("{:?}\n{}", self.remains(), world.hub.stderr()))?;
         let data = world.hub.data_dir();
         let empty =
             |dir: &str| data.join(dir).read_dir().map_or(true, |mut entries| entries.next().is_none());
-        until("no note and no session's files", || empty("worktrees") && empty("sessions")).await
+        until("no notes and no files of sessions", || empty("worktrees") && empty("sessions")).await
     }
 }
 
 pub async fn scripted() -> anyhow::Result<(World, Checkout)> {
-    let world = Setup::scripted().world("scripted").await?.context("always there")?;
+    let world =
+        Setup::scripted().world("scripted").await?.context("the scripted agent is always available")?;
     let checkout = Checkout::of(&world)?;
     Ok((world, checkout))
 }

@@ -54,10 +54,10 @@ async fn a_flood_of_hanging_diffs_leaves_the_operator_a_file_helper() -> anyhow:
         flood.spawn(async move { rpc.call("claudecode.diff", params).await });
     }
     let hub = world.hub.pid();
-    until("the flood to hang", || helpers(hub) >= SHARED).await?;
+    until("all shared helpers to hang", || helpers(hub) >= SHARED).await?;
     for _ in 0..3 {
         assert_eq!(worktree_of(&world, &mine).await?["changes"]["files"], 0);
-        assert!(flood.try_join_next().is_none(), "the flood still holds what it has");
+        assert!(flood.try_join_next().is_none(), "the flood still occupies its helpers");
     }
     Ok(())
 }

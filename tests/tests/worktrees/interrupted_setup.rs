@@ -60,7 +60,8 @@ async fn a_hub_killed_between_any_two_steps_leaves_a_complete_worktree_or_nothin
     let file = files.path().join("kill-point");
     let mut setup = Setup::scripted();
     setup.env.push(("PLEXUS_KILL_POINT_FILE".to_owned(), file.display().to_string()));
-    let mut world = setup.world("killed between steps").await?.context("always there")?;
+    let mut world =
+        setup.world("killed between steps").await?.context("the scripted agent is always available")?;
     let checkout = Checkout::of(&world)?;
     std::fs::write(checkout.root.join("local.conf"), "x\n")?;
     let isolation = json!({"type": "worktree", "setup": "true", "copy": ["local.conf"]});
@@ -74,19 +75,22 @@ async fn a_hub_killed_between_any_two_steps_leaves_a_complete_worktree_or_nothin
     }
     world = killed_at(world, &file, "worktree: committed", "claudecode.create", create).await?;
     let notes = world.hub.data_dir().join("worktrees");
-    until("the note to go", || notes.read_dir().is_ok_and(|mut notes| notes.next().is_none())).await?;
+    until("the note to be removed", || notes.read_dir().is_ok_and(|mut notes| notes.next().is_none()))
+        .await?;
     let one = world.call("claudecode.get", json!({"name": "one"})).await?["session"].clone();
     assert_eq!(one["worktree"]["changes"]["files"], 0, "{one}");
 
     let delete = json!({"name": "one"});
     world = killed_at(world, &file, "delete: noted", "claudecode.delete", delete.clone()).await?;
-    until("the note to go", || notes.read_dir().is_ok_and(|mut notes| notes.next().is_none())).await?;
+    until("the note to be removed", || notes.read_dir().is_ok_and(|mut notes| notes.next().is_none()))
+        .await?;
     let still = world.call("claudecode.get", delete.clone()).await?["session"].clone();
     assert_eq!(still["worktree"]["changes"]["files"], 0, "{still}");
     for step in ["committed", "removed"] {
         let point = format!("delete: {step}");
         world = killed_at(world, &file, &point, "claudecode.delete", delete.clone()).await?;
-        until("all of it to go", || checkout.remains().is_ok_and(|remains| remains.is_empty())).await?;
+        until("all remains to be removed", || checkout.remains().is_ok_and(|remains| remains.is_empty()))
+            .await?;
         assert_eq!(sessions(world.call("claudecode.list", json!({})).await?), 0, "{point}");
         world.create("one", json!({"isolation": "worktree"})).await?;
     }
@@ -116,7 +120,7 @@ async fn recovery_removes_no_worktree_with_changes_or_with_a_session() -> anyhow
     world.hub.restart().await?;
     let world = reopened(world)?;
     let notes = world.hub.data_dir().join("worktrees");
-    until("the notes to be seen to", || notes.read_dir().is_ok_and(|mut notes| notes.next().is_none()))
+    until("the notes to be handled", || notes.read_dir().is_ok_and(|mut notes| notes.next().is_none()))
         .await?;
     assert_eq!(std::fs::read_to_string(path.join("unknown.txt"))?, "mine\n");
     let named = path.display().to_string();
@@ -130,7 +134,10 @@ async fn recovery_removes_no_worktree_with_changes_or_with_a_session() -> anyhow
 #[tokio::test]
 async fn a_caller_that_disconnects_leaves_no_incomplete_worktree() -> anyhow::Result<()> {
     for door in [DoorKind::Rpc, DoorKind::Mcp] {
-        let world = Setup { door, ..Setup::scripted() }.world("hang up").await?.context("always there")?;
+        let world = Setup { door, ..Setup::scripted() }
+            .world("hang up")
+            .await?
+            .context("the scripted agent is always available")?;
         let checkout = Checkout::of(&world)?;
         let begun = world.file("begun");
         let setup = format!("touch {}; while :; do sleep 1; done", begun.display());

@@ -122,7 +122,7 @@ async fn a_worktree_is_ready_when_create_returns() -> anyhow::Result<()> {
     assert_eq!(got["working_dir"], json!(path.join("sub")));
     assert_eq!(std::fs::read_to_string(path.join("sub/seen.log"))?, "SECRET=1\nx\n");
     assert_eq!(std::fs::read_to_string(path.join("sub/env.log"))?, format!("value {session}\n"));
-    assert!(pid_in(&left).is_some() && !runs(&left), "what setup started has ended");
+    assert!(pid_in(&left).is_some() && !runs(&left), "the processes of the setup have ended");
     assert_eq!((got["status"].clone(), got["pid"].clone()), (json!("idle"), Value::Null));
     // Neither copied files nor files of the setup count as changes of the session.
     assert_eq!(got["worktree"]["changes"]["files"], 0, "{got:#}");
@@ -343,7 +343,7 @@ async fn the_users_git_configuration_does_not_block_worktrees() -> anyhow::Resul
         let session = world.create("fix", json!({"isolation": "worktree"})).await?;
         let path = PathBuf::from(text(&worktree_of(&world, &session).await?["path"]));
         std::fs::write(path.join("work.txt"), "done\n")?;
-        assert_eq!(worktree_of(&world, &session).await?["changes"]["files"], 1, "nor does it hide work");
+        assert_eq!(worktree_of(&world, &session).await?["changes"]["files"], 1, "changes are still counted");
         let diff = world.call("claudecode.diff", json!({"session_id": session})).await?;
         assert_eq!(diff["files"][0]["path"], "work.txt", "{diff:#}");
         std::fs::remove_file(path.join("work.txt"))?;

@@ -165,7 +165,7 @@ impl Driver {
                 }
             }
         };
-        tokio::time::timeout(LIMIT, found).await.expect("what is wanted does not come")
+        tokio::time::timeout(LIMIT, found).await.expect("the wanted line does not arrive")
     }
 
     /// Reads to the end of the turn, which is the `idle` after a `result`, and answers all requests. Returns the `result`.
