@@ -1,13 +1,12 @@
 //! Faults: a child that dies, lies, floods or stays silent, a full disk, a hub that cannot start. Each fault is reported in words
 //! that a person can act on, and no tool runs because of it.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
 use anyhow::Context as _;
 use plexus_e2e::{Setup, World, events, is_alive, limit_files, outside, processes_of, script, text, until};
-use plexus_testkit::binaries;
+use plexus_testkit::{binaries, executable};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -20,8 +19,7 @@ async fn world(config: &str) -> anyhow::Result<World> {
 async fn world_of_script(config: &str, lines: &str) -> anyhow::Result<(World, tempfile::TempDir)> {
     let dir = tempfile::tempdir()?;
     let program = dir.path().join("claude");
-    std::fs::write(&program, format!("#!/bin/sh\n{lines}\n"))?;
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755))?;
+    executable::write(&program, &format!("#!/bin/sh\n{lines}\n"))?;
     Ok((Setup::scripted().with_config(config).start(program).await?, dir))
 }
 
@@ -465,6 +463,6 @@ async fn a_port_in_use_is_reported() -> anyhow::Result<()> {
     let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
     let address = taken.local_addr()?.to_string();
     let dir = tempfile::tempdir()?;
-    said(&serve(&dir.path().join("data"), &address, &[]).await?, 5, &[&address, "in use"]);
+    said(&serve(&dir.path().join("data"), &address, &[]).await?, 5, &[&address, "another program uses"]);
     Ok(())
 }

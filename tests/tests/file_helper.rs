@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use plexus_agent::{Inode, Sandbox, SandboxPart};
 use plexus_files::{FileError, Helper, HelperError, ReadFile};
-use plexus_testkit::{binaries, skip};
+use plexus_testkit::{binaries, executable, skip};
 use rustix::fs::{CWD, Mode, mkfifoat};
 
 /// A data directory with a secret, and a working directory beside it.
@@ -161,8 +161,7 @@ async fn without_a_required_sandbox_nothing_is_read() -> anyhow::Result<()> {
 async fn a_helper_that_hangs_is_killed_before_its_caller_continues() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let (program, pid_file) = (dir.path().join("hangs"), dir.path().join("pid"));
-    std::fs::write(&program, format!("#!/bin/sh\necho $$ > {}\nexec sleep 1000\n", pid_file.display()))?;
-    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    executable::write(&program, &format!("#!/bin/sh\necho $$ > {}\nexec sleep 1000\n", pid_file.display()))?;
     let pid = || std::fs::read_to_string(&pid_file).ok()?.trim().parse::<u32>().ok();
     let started = async {
         let _ = plexus_e2e::until("its start", || pid().is_some()).await;

@@ -7,8 +7,8 @@ use std::os::unix::fs::FileExt;
 
 use plexus_claude::{Incoming, Line, LineSplitter, parse, parse_oversized};
 
+use crate::journal_watch::{JournalWatch, Watched};
 use crate::run_dir::RunDir;
-use crate::watch::{JournalWatch, Watched};
 
 /// The longest line that is loaded into memory. Longer lines remain a range of the journal.
 pub const MAX_LINE: usize = 8 * 1024 * 1024;

@@ -6,37 +6,37 @@
 //!
 //! This crate supports Linux only: it uses `/proc`, pidfds, inotify, sub-reapers and namespaces.
 
+mod command_line;
 mod dir_watch;
 mod disk;
 mod exit;
 mod identity;
 mod journal;
+mod journal_watch;
 mod keeper;
-mod launch;
+mod keeper_handle;
 mod outbox;
 mod proc;
+mod process_tree;
 mod program;
 mod readable;
 mod run_dir;
 mod sandbox;
-mod supervise;
-mod tree;
-mod watch;
 
+pub use command_line::{Conversation, JournalLimits, Launch, LaunchLine, PromptTool, Streams};
 pub use dir_watch::{DirState, DirWatch};
 pub use disk::free_bytes;
 pub use exit::{Exit, read_exit, stderr_tail};
 pub use identity::ProcessIdentity;
 pub use journal::{Entry, Journal, MAX_LINE};
+pub use journal_watch::{JournalWatch, try_inotify};
 pub use keeper::{KeepError, Limits, keep, keep_within};
-pub use launch::{Conversation, JournalLimits, Launch, LaunchLine, PromptTool, Streams};
+pub use keeper_handle::{Keeper, parent_ended, sweep_all};
 pub use outbox::Outbox;
+pub use process_tree::{SESSION_ID_VARIABLE, descends_from, sweep};
 pub use program::pinned;
 pub use run_dir::RunDir;
 pub use sandbox::{
     Inode, Protection, Sandbox, SandboxPart, SandboxState, Tracing, enter_sandbox, forbid_tracing,
     list_data_dir, read_sandbox, try_hiding, try_sandbox,
 };
-pub use supervise::{Keeper, parent_ended, sweep_all};
-pub use tree::{SESSION_ID_VARIABLE, descends_from, sweep};
-pub use watch::{JournalWatch, try_inotify};

@@ -11,7 +11,7 @@ use plexus_store::{ApprovalRow, Change, RuleChange, Store};
 use serde_json::Value;
 
 use crate::access::{self, Admitted, Relation};
-use crate::budgets::answer_budget;
+use crate::budget_requests::answer_budget;
 use crate::errors::store_error;
 use crate::inheritance::check_mode_by;
 use crate::outcome::already_resolved;

@@ -1,4 +1,5 @@
-//! The hub without its network doors: activations and their methods, the gate, the approval book, sessions and turns.
+//! The hub without its network doors: activations and their methods, the gate, escalation, sessions and turns. The approval
+//! book is a crate of its own, `plexus-book`.
 //!
 //! One task owns each session and communicates with its child; all other readers use the store as the source of truth.
 //! [`Hub`] commits a change before it publishes it, so nobody sees a change that is not durable. Doors call
@@ -8,7 +9,7 @@ mod access;
 pub mod activations;
 mod approvals;
 mod audit_anchor;
-mod budgets;
+mod budget_requests;
 mod builder;
 mod caller;
 mod child_mcp;
@@ -16,7 +17,7 @@ mod context;
 mod conversations;
 mod deltas;
 mod disk;
-mod door_figures;
+mod door_metrics;
 pub mod edited;
 mod environment;
 mod errors;
@@ -60,7 +61,7 @@ pub use access::{Admitted, Needs};
 pub use audit_anchor::AuditAnchor;
 pub use builder::{HubBuilder, StartError, standard_methods};
 pub use caller::{Caller, Door, Notification};
-pub use door_figures::{Connected, DoorFigures, DoorName, RejectReason};
+pub use door_metrics::{Connected, DoorFigures, DoorName, RejectReason};
 pub use files::{FileError, FileRead, Files};
 pub use follow::{
     ApprovalFollower, ApprovalUpdate, ChangeFollower, EventCursor, FollowedEvent, SessionFollower,

@@ -18,7 +18,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::Settings;
-use crate::door_figures::DoorFigures;
+use crate::door_metrics::DoorFigures;
 use crate::limits::Limit;
 use plexus_book::now;
 

@@ -12,7 +12,7 @@ use plexus_protocol::{
 use plexus_store::{ApprovalRow, EventRow, SessionWithState, TurnStatus};
 use serde_json::Value;
 
-use crate::budgets;
+use crate::budget_requests;
 use crate::keepers::Keepers;
 use crate::session::{trouble_of, waits_for_budget};
 use crate::tree::VisibleSession;
@@ -131,7 +131,7 @@ pub(crate) fn session_view(seen: VisibleSession, keepers: &Keepers) -> SessionVi
         pending_approvals: open.len() as u64,
         cost_usd: session.cost_usd,
         tree,
-        budget: budgets::view(&budget),
+        budget: budget_requests::view(&budget),
         head: Position { tree_id: session.tree, node_id: session.head },
         approval_timeout_secs: session.config.approval_timeout_secs,
         escalate_after_secs: session.config.escalate_after_secs,

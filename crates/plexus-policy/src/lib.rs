@@ -5,6 +5,7 @@
 
 mod bash;
 mod call;
+mod command_pattern;
 mod entry;
 mod input;
 mod likeness;

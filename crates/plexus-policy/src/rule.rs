@@ -11,9 +11,9 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use crate::command_pattern::{BETWEEN, CommandPattern, Tail};
 use crate::paths::PathPattern;
 use crate::tools::Family;
-use crate::wildcard::{BETWEEN, CommandPattern, Tail};
 
 /// A rule, e.g. `Bash(npm run test:*)`. Two rules are equal if they match the same calls of the same tool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -229,7 +229,6 @@ async fn ready(child: &mut Child, stderr: &Arc<Mutex<String>>) -> anyhow::Result
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
 
@@ -241,8 +240,7 @@ mod tests {
              case $1 in serve) {serve};; esac\n",
             dir = dir.display()
         );
-        std::fs::write(&path, script).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        crate::executable::write(&path, &script).unwrap();
         path
     }
 

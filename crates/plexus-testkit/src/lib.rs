@@ -5,6 +5,7 @@
 
 pub mod binaries;
 mod claude;
+pub mod executable;
 pub mod forward;
 pub mod hub_process;
 pub mod impostor;

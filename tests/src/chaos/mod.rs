@@ -10,8 +10,6 @@ mod forks;
 mod kills;
 mod observations;
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,6 +17,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use fastrand::Rng;
+use plexus_testkit::executable;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -155,8 +154,7 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
 /// A hub whose agents are chosen by their environment.
 async fn world(tools: &Path) -> anyhow::Result<World> {
     let dispatcher = tools.join("claude");
-    std::fs::write(&dispatcher, "#!/bin/sh\nexec \"$CHAOS_CLAUDE\" \"$@\"\n")?;
-    std::fs::set_permissions(&dispatcher, Permissions::from_mode(0o755))?;
+    executable::write(&dispatcher, "#!/bin/sh\nexec \"$CHAOS_CLAUDE\" \"$@\"\n")?;
     // A short idle time, so that idle processes end during the run.
     let mut setup = Setup::scripted().with_config("idle_secs = 0.2\ninitialize_secs = 20");
     for (name, file) in [("PLEXUS_KILL_POINT_FILE", KILL_POINT), ("PLEXUS_STORE_FAULT_FILE", STORE_FAULT)] {

@@ -167,7 +167,7 @@ async fn no_file_of_the_browser_contains_a_valid_credential() -> anyhow::Result<
     searched(&world, profile.path(), &secrets).await?;
 
     // The code of the link is in the history, but it is used up.
-    let refused = "return page.goto(args).then(() => page.getByRole('alert').getByText('this link was used').waitFor())";
+    let refused = "return page.goto(args).then(() => page.getByRole('alert').getByText('this link was already used').waitFor())";
     let Some(window) = Window::open_with(test, &[world.hub.url()], Look::WIDE, on_disk).await? else {
         return Ok(());
     };

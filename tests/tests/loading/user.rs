@@ -1,9 +1,8 @@
 //! The user's Claude Code settings: children get the listed settings, as they were when the hub or the operator last accepted them.
 
-use std::os::unix::fs::PermissionsExt as _;
-
 use anyhow::Context as _;
 use plexus_e2e::{Setup, World, events, over, script, text};
+use plexus_testkit::executable;
 use plexus_testkit::model::Step;
 use serde_json::{Value, json};
 
@@ -22,8 +21,7 @@ async fn accept(world: &World) -> anyhow::Result<Value> {
 
 async fn a_child_gets_only_the_listed_settings_of_the_user(world: World) -> anyhow::Result<()> {
     let helper = world.home.join("key.sh");
-    std::fs::write(&helper, "#!/bin/sh\necho THE-USERS-KEY\n")?;
-    std::fs::set_permissions(&helper, std::fs::Permissions::from_mode(0o700))?;
+    executable::write(&helper, "#!/bin/sh\necho THE-USERS-KEY\n")?;
     let ran = format!("touch '{}'", world.file("hook-ran").display());
     let hook = json!([{"matcher": "*", "hooks": [{"type": "command", "command": ran}]}]);
     write(

@@ -165,7 +165,10 @@ async fn a_setup_over_its_time_limit_is_ended_with_all_its_processes() -> anyhow
     let params = json!({"name": "slow", "working_dir": world.work, "isolation": isolation});
     let error = world.refused("claudecode.create", params).await?;
     assert_eq!(error.data["type"], "setup_failed", "{error}");
-    assert!(error.message.contains("after 2 s") && error.data["output"] == json!(["waiting"]), "{error}");
+    assert!(
+        error.message.contains("longer than 2 s") && error.data["output"] == json!(["waiting"]),
+        "{error}"
+    );
     assert!(pid_in(&left).is_some() && !runs(&left));
     checkout.has_no_remains(&world).await
 }

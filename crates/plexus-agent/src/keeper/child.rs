@@ -13,8 +13,8 @@ use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getpid, getppid, set_parent_process_death_signal, setsid, wait,
 };
 
+use crate::command_line::{Launch, Streams};
 use crate::exit::Exit;
-use crate::launch::{Launch, Streams};
 use crate::sandbox::{
     AfterCreation, Enclosure, Failed, Handle, Init, Plan, Sandbox, SandboxPart, SandboxState,
 };

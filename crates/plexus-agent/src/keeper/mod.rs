@@ -25,12 +25,12 @@ use self::mover::{Mover, StderrLog};
 use self::signals::Signals;
 use self::turn::{Turn, Turns};
 use self::wake::{Hub, Wake};
+use crate::command_line::{JournalLimits, Launch};
 use crate::dir_watch::{DirState, DirWatch};
 use crate::exit::Exit;
-use crate::launch::{JournalLimits, Launch};
+use crate::process_tree::signal_below;
 use crate::run_dir::{RunDir, append_to};
 use crate::sandbox::forbid_tracing;
-use crate::tree::signal_below;
 
 /// The interval at which remaining processes are killed again.
 const KILL_AGAIN_AFTER: Duration = Duration::from_millis(10);

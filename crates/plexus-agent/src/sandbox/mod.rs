@@ -2,10 +2,10 @@
 //! they need, and they cannot undo that (`docs/design/13-the-sandbox.md`). This module owns what to hide and the
 //! reported result; `create` creates the sandbox, and `paths` finds every path that leads to the directory.
 
-mod create;
-mod enclosure;
 mod filter;
+mod granted_parts;
 mod hubs;
+mod mounts;
 mod paths;
 mod processes;
 mod protection;
@@ -25,11 +25,11 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use serde::{Deserialize, Serialize};
 
-use self::create::{Ids, Step};
-pub use self::enclosure::SandboxPart;
-pub(crate) use self::enclosure::{Enclosure, Failed, Fault};
 use self::filter::Filter;
+pub use self::granted_parts::SandboxPart;
+pub(crate) use self::granted_parts::{Enclosure, Failed, Fault};
 pub use self::hubs::list_data_dir;
+use self::mounts::{Ids, Step};
 pub use self::paths::Inode;
 use self::processes::Leash;
 pub(crate) use self::processes::{Handle, Init};

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::future::Future;
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -16,6 +16,8 @@ use plexus_agent::{
     Entry, Exit, Journal, JournalLimits, JournalWatch, Keeper, Launch, Outbox, ProcessIdentity, RunDir,
     Sandbox, SandboxPart, Streams, Tracing, descends_from, read_exit,
 };
+
+use plexus_testkit::executable;
 
 pub const NONCE: &str = "a nonce";
 
@@ -50,7 +52,7 @@ pub const REACH: &str = "./reach";
 /// Copies a program into the directory of a run.
 fn provide(program: &Path, home: &Path) -> PathBuf {
     let place = home.join(program.file_name().unwrap());
-    std::fs::copy(program, &place).unwrap();
+    executable::copy(program, &place).unwrap();
     place
 }
 
@@ -151,8 +153,7 @@ impl Run {
             }
         };
         let text = format!("#!/bin/sh\n{user} {} {} \"$@\"\n", under.prefix, keep.display());
-        std::fs::write(&keeper, text).unwrap();
-        std::fs::set_permissions(&keeper, std::fs::Permissions::from_mode(0o755)).unwrap();
+        executable::write(&keeper, &text).unwrap();
         if under.user == User::Nobody {
             give_to_nobody(home.path());
         }

@@ -18,6 +18,12 @@ use plexus_book::now;
 const BUDGET_TIMEOUT_SECS: u64 = 300;
 
 impl Escalation {
+    /// How many seconds a decider has before an approval escalates: the setting of the nearest session that has one, else the hub's.
+    pub(super) fn escalate_after(&self, lineage: &Lineage) -> u64 {
+        let given = lineage.sessions().iter().rev().find_map(|session| session.config.escalate_after_secs);
+        given.unwrap_or(self.escalate_after_secs)
+    }
+
     /// Escalates approvals at their deadlines, for as long as it is polled.
     pub(crate) async fn run(&self, store: &dyn Store, commits: &Commits, settings: &Settings) -> Infallible {
         loop {

@@ -115,10 +115,4 @@ impl Escalation {
         });
         wakes || self.presence.is_present(&asked_of.key(), self.present_for)
     }
-
-    /// How many seconds a decider has before an approval escalates.
-    fn escalate_after(&self, lineage: &Lineage) -> u64 {
-        let given = lineage.sessions().iter().rev().find_map(|session| session.config.escalate_after_secs);
-        given.unwrap_or(self.escalate_after_secs)
-    }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::Hub;
 use crate::access;
 use crate::caller::Caller;
-use crate::door_figures::DoorFigures;
+use crate::door_metrics::DoorFigures;
 use crate::follow::{ApprovalFollower, ChangeFollower, EventCursor, SessionFollower};
 use crate::metrics::Current;
 use crate::permit::PermitTicket;

@@ -6,7 +6,7 @@
 //! run programs at every step. The project's allow, ask and deny entries become rules of the hub.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use plexus_files::{
     HelperError, NamedFile, NamedFiles, ProjectFault, ProjectFiles, ReadProject, SERVERS, SETTINGS,
@@ -33,10 +33,12 @@ pub(crate) struct LoadedProject {
 }
 
 impl LoadedProject {
-    /// Reads the current project in `dir`. Leaves out environment variables that `may_be_given` rejects.
+    /// Reads the current project in `dir`. `home` is what `~` stands for in its rules. Leaves out environment variables that
+    /// `may_be_given` rejects.
     pub(crate) async fn read(
         files: &Files,
         dir: &Path,
+        home: Option<&Path>,
         may_be_given: impl Fn(&str) -> bool,
     ) -> Result<Self, Error> {
         let (contents, left_out) = project_files(files, dir).await?;
@@ -53,7 +55,9 @@ impl LoadedProject {
         for (path, content) in &contents {
             let text = std::str::from_utf8(content).map_err(|error| bad(path, error))?;
             match path.as_str() {
-                SETTINGS => take_settings(text, dir, &may_be_given, &mut project, &mut rules)?,
+                SETTINGS => {
+                    take_settings(text, Anchors { dir, home }, &may_be_given, &mut project, &mut rules)?
+                }
                 SERVERS => words = take_servers(text, &mut project)?,
                 _ => take_agent(path, text, &mut project)?,
             }
@@ -158,9 +162,16 @@ async fn named(
     files.call(NamedFiles { dir: dir.to_owned(), words }, None, &mut tokio::io::sink()).await
 }
 
+/// The directories that relative paths and `~` in a rule start from.
+#[derive(Clone, Copy)]
+struct Anchors<'a> {
+    dir: &'a Path,
+    home: Option<&'a Path>,
+}
+
 fn take_settings(
     text: &str,
-    dir: &Path,
+    anchors: Anchors<'_>,
     may_be_given: &impl Fn(&str) -> bool,
     project: &mut TrustedProject,
     rules: &mut Vec<Value>,
@@ -186,7 +197,7 @@ fn take_settings(
             ("permissions", Value::Object(permissions)) => {
                 for (key, value) in permissions {
                     match effect_of(&key) {
-                        Some(effect) => take_rules(&key, effect, value, dir, rules)?,
+                        Some(effect) => take_rules(&key, effect, value, anchors, rules)?,
                         None => project.left_out.push(format!("{SETTINGS}: permissions.{key}")),
                     }
                 }
@@ -214,18 +225,17 @@ fn take_rules(
     key: &str,
     effect: RuleEffect,
     given: Value,
-    dir: &Path,
+    anchors: Anchors<'_>,
     rules: &mut Vec<Value>,
 ) -> Result<(), Error> {
     let given: Vec<String> = serde_json::from_value(given)
         .map_err(|error| bad(SETTINGS, format!("`permissions.{key}`: {error}")))?;
-    let home = std::env::var_os("HOME").map(PathBuf::from);
     for (i, text) in given.iter().enumerate() {
         let place = format!("permissions.{key}[{i}]");
         let entry = RuleEntry::parse(text, effect).map_err(|error| {
             bad(SETTINGS, format!("`{place}` (`{text}`) at byte {}: expected {}", error.at, error.expected))
         })?;
-        let entry = serde_json::to_value(entry.anchored(dir, home.as_deref()));
+        let entry = serde_json::to_value(entry.anchored(anchors.dir, anchors.home));
         rules.push(entry.map_err(|error| bad(SETTINGS, format!("`{place}`: {error}")))?);
     }
     Ok(())

@@ -1,13 +1,13 @@
 //! Policy: the decision about each call at the gate, by named policies and by rules. `gate` decides about one call,
-//! `in_force` holds the rules, `create` parses and checks new ones, and `matching` resolves the approvals they match.
+//! `in_force` holds the rules, `create` parses and checks new ones, and `resolve_open` resolves the approvals they match.
 
 mod create;
 mod gate;
 mod in_force;
-mod matching;
+mod resolve_open;
 mod restriction;
 #[cfg(test)]
-mod scope_properties;
+mod tests;
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::Settings;
 pub(crate) use create::RuleContext;
 pub(crate) use gate::{GateDecision, NamedPolicy, decide, from_verdict, to_verdict};
 pub(crate) use in_force::{Judge, Policies, view};
-pub(crate) use matching::Preview;
+pub(crate) use resolve_open::Preview;
 pub(crate) use restriction::Restriction;
 
 /// Decides about the calls of all sessions, and creates rules.

@@ -1,16 +1,18 @@
 //! Sessions. One task owns each session and its child; callers send it commands through a [`SessionHandle`].
 //!
-//! `machine` holds the state and takes every decision. `owner` is the task around it: it reads the journal, commits, sends
-//! lines and starts processes.
+//! `machine` holds the state and takes every decision; it does no I/O. `owner` is the task around it: it gives the machine its
+//! inputs and carries out the effects (`effects`), among them commits, lines for the child and new processes
+//! (`start_process`). `attach` continues the process of an earlier hub, `child` is the connection to a process, and
+//! `transcript` finds Claude Code's own files of a conversation.
 
+mod attach;
 mod child;
 mod effects;
 mod handle;
-mod launch;
 mod machine;
 mod owner;
-mod recovery;
 mod sessions;
+mod start_process;
 mod transcript;
 
 use plexus_claude::PermissionResult;

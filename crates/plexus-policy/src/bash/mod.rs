@@ -2,12 +2,13 @@
 //! line; `wildcard` and `policy` match rules against it. It never guesses at a line that it cannot parse.
 
 mod arguments;
-mod commands;
 mod compound;
 mod cursor;
 mod data;
 mod dollar;
+mod embedded_programs;
 mod hazards;
+mod known_names;
 mod operands;
 mod options;
 mod reach;
@@ -15,7 +16,6 @@ mod reader;
 mod redirects;
 mod repository;
 mod script;
-mod scripts;
 mod suspects;
 mod unwrap;
 mod values;

@@ -1,11 +1,11 @@
 //! Judges operands that are more than data: outputs, scripts, assignments, response files. The table of a command
 //! defines the kind.
 
+use super::embedded_programs;
 use super::hazards::HazardKind;
 use super::options::Operands;
 use super::repository::is_remote;
 use super::script::{Expansion, Word};
-use super::scripts;
 use super::values::ValueCheck;
 
 /// One operand.
@@ -73,16 +73,17 @@ impl OperandJudge {
                 runs(known.is_some_and(|text| !text.contains(|c: char| signs.contains(c))))
             }
             Operands::Sed if self.scripted => Ok(()),
-            Operands::Sed => runs(nth > 0 || known.is_some_and(scripts::is_plain_sed)),
+            Operands::Sed => runs(nth > 0 || known.is_some_and(embedded_programs::is_plain_sed)),
             // awk treats an operand such as `a=b` as an assignment, and as a program in another position, so all are
             // checked.
-            Operands::Awk => runs(known.map_or(nth > 0, scripts::is_plain_awk)),
+            Operands::Awk => runs(known.map_or(nth > 0, embedded_programs::is_plain_awk)),
             Operands::Sql if nth == 0 => {
                 self.in_memory = known == Some(":memory:");
                 Ok(())
             }
             Operands::Sql => runs(known.is_some_and(|statement| {
-                scripts::is_plain_sql(statement) && (self.in_memory || scripts::only_reads_sql(statement))
+                embedded_programs::is_plain_sql(statement)
+                    && (self.in_memory || embedded_programs::only_reads_sql(statement))
             })),
             Operands::Remote(at) if at.holds(nth) => runs(known.is_some_and(is_remote)),
             Operands::Git | Operands::Remote(_) => runs(!start.contains("::")),

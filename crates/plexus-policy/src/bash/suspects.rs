@@ -6,7 +6,7 @@ use super::data::tokens;
 use super::reach::{MAX_ARGUMENTS, MAX_DEPTH, Reach};
 use super::reader;
 use super::script::Word;
-use crate::wildcard::BETWEEN;
+use crate::command_pattern::BETWEEN;
 
 /// The furthest position in a word at which the attached value of a short option may start.
 const ATTACHED: usize = 6;

@@ -1,8 +1,8 @@
 //! Checks the values of options: some options are harmless with any value, some only with a few.
 
+use super::embedded_programs;
 use super::repository;
 use super::script::Word;
-use super::scripts;
 
 /// The required form of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl ValueCheck {
             Self::Mode => value.bytes().all(|b| b"-/+=,ugoarwxstX01234567".contains(&b)),
             Self::Form => !value.contains(['@', '<']),
             Self::Revision => !value.starts_with('-'),
-            Self::Sed => scripts::is_plain_sed(value),
+            Self::Sed => embedded_programs::is_plain_sed(value),
             Self::OneOf(names) => names.split('|').any(|name| name == value),
         }
     }

@@ -2,7 +2,7 @@
 //! is. Unknown wrappers are found through `data`: a command that is not known to treat its operands as data may run
 //! them.
 
-use super::commands::{RUN_BEHIND, RUNNERS, SHELLS};
+use super::known_names::{RUN_BEHIND, RUNNERS, SHELLS};
 use super::script::{Word, base_name};
 
 /// The position of a wrapper's command.

@@ -7,11 +7,12 @@ use std::path::Path;
 use super::{Authority, Policy, RulePosition, Verdict, VerdictEffect};
 use crate::bash::{self, Access, Alone, Inner, Part, Piece, Redirect, Script, Word};
 use crate::call::Call;
+use crate::command_pattern::{CommandPattern, KnownLine};
 use crate::paths;
 use crate::rule::Specifier;
 use crate::subject::{Extent, Subject, domain_matches, family, named_file};
 use crate::tools::{self, Family};
-use crate::wildcard::{CommandPattern, KnownLine, name_matches};
+use crate::wildcard::name_matches;
 
 /// The maximum number of nested wrappers to remove.
 const MAX_WRAPPERS: usize = 6;

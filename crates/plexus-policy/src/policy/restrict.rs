@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use super::{Policy, RulePosition, Verdict, VerdictEffect};
 use crate::bash::{Access, Line, Word};
 use crate::call::Call;
+use crate::command_pattern::{Certainty, CommandPattern};
 use crate::input;
 use crate::paths::{self, PathPattern};
 use crate::rule::{Rule, Specifier};
 use crate::subject::{self, Command, Extent, Subject, domain_matches, family, named_file};
 use crate::tools::{self, Family, Shows, SpecifierKind};
-use crate::wildcard::{Certainty, CommandPattern, name_matches};
+use crate::wildcard::name_matches;
 
 /// How certainly a rule matches a call.
 #[derive(Debug, Clone, Copy)]

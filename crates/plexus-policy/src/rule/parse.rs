@@ -1,9 +1,9 @@
 //! The grammar of rules. Every error is reported with its position; the parser skips and guesses nothing.
 
 use super::{Rule, RuleError, Specifier};
+use crate::command_pattern::{BETWEEN, CommandPattern, Tail};
 use crate::paths::PathPattern;
 use crate::tools::{self, SpecifierKind};
-use crate::wildcard::{BETWEEN, CommandPattern, Tail};
 
 /// An error: its position, and what is expected there.
 pub(crate) type Fault = (usize, String);

@@ -2,8 +2,9 @@
 //! It decides no call, because a rule that names an option such as `-exec` allows calls that a wider `:*` does not.
 
 use super::{Rule, Specifier};
+use crate::command_pattern::{BETWEEN, CommandPattern, Tail};
 use crate::tools;
-use crate::wildcard::{BETWEEN, CommandPattern, Tail, matches, name_matches};
+use crate::wildcard::{matches, name_matches};
 
 impl Rule {
     /// Whether `wider` names everything that this rule names. In doubt it returns false.

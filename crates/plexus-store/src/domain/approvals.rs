@@ -2,7 +2,7 @@
 
 use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, Decision, Event, Object, UnixSeconds};
 
-use super::{Commit, audit, feed};
+use super::{Commit, audit_entries, feed};
 use crate::rows::{ApprovalUpdate, CallKey, PreviousAddressee, Stored, TurnKey};
 use crate::{ApprovalRow, FeedEntry, NewApproval, PermitStream, Refusal, Resolution, RunKey, StoreError};
 
@@ -44,7 +44,7 @@ impl Commit<'_> {
         row.approval.status = status;
         let run = RunKey { session: row.approval.session_id, run: row.run };
         let verdict = self.rows.verdict(&CallKey { run, tool_use_id: &row.approval.tool_use_id })?;
-        self.audit(&audit::approval_resolved(self.at, &row.approval, decision, verdict))?;
+        self.audit(&audit_entries::approval_resolved(self.at, &row.approval, decision, verdict))?;
         self.grant_budget(&row, decision)?;
         let turn = TurnKey { session: run.session, turn: row.turn };
         self.event(turn, &resolved_event(&row, status, decision))?;

@@ -5,7 +5,7 @@ use plexus_protocol::Event;
 use plexus_protocol::budget::BudgetLimit;
 use serde_json::json;
 
-use super::{Commit, audit, key};
+use super::{Commit, audit_entries, key};
 use crate::rows::{CallKey, Stored};
 use crate::{CallInput, CallRow, HeldForBudget, Verdict};
 
@@ -66,7 +66,7 @@ impl Commit<'_> {
 
     /// Only an answer of the gate itself has an audit entry here; an approval has its own when it is resolved.
     fn audit_answer(&mut self, call: &CallRow, seen: &CallInput) -> Stored<()> {
-        match audit::gate_answered(self.at, call, &seen.input) {
+        match audit_entries::gate_answered(self.at, call, &seen.input) {
             Some(entry) => self.audit(&entry),
             None => Ok(()),
         }

@@ -6,8 +6,8 @@
 //! other writers. A change to a run or turn that does not exist is refused with `NoSuchSession`.
 
 mod approvals;
-mod audit;
-pub(crate) mod audit_log;
+pub(crate) mod audit_chain;
+mod audit_entries;
 mod budget_approvals;
 pub(crate) mod budgets;
 mod calls;

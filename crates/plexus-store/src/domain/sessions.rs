@@ -3,7 +3,7 @@
 use plexus_protocol::budget::BudgetLimit;
 use plexus_protocol::{AskedOf, SessionId, SessionName};
 
-use super::{Commit, audit};
+use super::{Commit, audit_entries};
 use crate::rows::{SessionUpdate, Stored};
 use crate::{ConversationStart, NewSession, Refusal, SessionConfig, SessionRow};
 
@@ -34,7 +34,7 @@ impl Commit<'_> {
             cost_usd: 0.0,
             woken_to: 0,
         })?;
-        self.audit(&audit::session_created(self.at, new))
+        self.audit(&audit_entries::session_created(self.at, new))
     }
 
     pub(super) fn rename_session(&mut self, id: SessionId, name: &SessionName) -> Stored<()> {

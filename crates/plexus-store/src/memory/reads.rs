@@ -6,7 +6,7 @@ use plexus_protocol::{ApprovalStatus, SessionId, UnixSeconds};
 
 use super::MemoryStore;
 use super::tables::{CallKeyState, Entry, Files, PositionKey, Run, Tables};
-use crate::domain::audit_log::{self, Columns, StoredEntry};
+use crate::domain::audit_chain::{self, Columns, StoredEntry};
 use crate::domain::{budgets, removal, tokens};
 use crate::page::Page;
 use crate::rows::{AuthorityRows, SessionRows, TurnKey, TurnRows};
@@ -114,7 +114,7 @@ impl Tables {
         let mut head = after;
         let from = head.number;
         for (number, entry) in self.audit.iter().filter(|(number, _)| (from + 1..=upto).contains(number)) {
-            match audit_log::verify(&head, &entry.stored(*number)) {
+            match audit_chain::verify(&head, &entry.stored(*number)) {
                 Ok(next) => head = next,
                 Err(why) => return AuditCheck::Broken { number: head.number + 1, why },
             }

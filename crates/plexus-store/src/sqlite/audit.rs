@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Result, Row};
 
 use super::columns::{Json, Text, Word, int};
 use super::sql;
-use crate::domain::audit_log::{self, Columns, StoredEntry};
+use crate::domain::audit_chain::{self, Columns, StoredEntry};
 use crate::page::Page;
 use crate::{AuditCheck, AuditFilter, AuditFrom};
 
@@ -133,7 +133,7 @@ pub(super) fn check(connection: &Connection, after: &AuditHead, upto: u64) -> Re
 /// The head after this row, or what is wrong with the row.
 fn verify(row: &Row<'_>, before: &AuditHead) -> std::result::Result<AuditHead, String> {
     let stored = stored_entry(row).map_err(|error| format!("cannot be read: {error}"))?;
-    audit_log::verify(before, &stored)
+    audit_chain::verify(before, &stored)
 }
 
 fn stored_entry(row: &Row<'_>) -> Result<StoredEntry> {

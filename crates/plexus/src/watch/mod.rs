@@ -17,7 +17,7 @@ mod update;
 mod view;
 
 #[cfg(test)]
-mod screens;
+mod tests;
 
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};

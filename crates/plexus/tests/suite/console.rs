@@ -1,12 +1,13 @@
 //! Signing in to the web console, and its files, over plain HTTP. The tests in a browser are in `tests/tests/console/`.
 
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
+use plexus_testkit::executable;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
@@ -151,8 +152,7 @@ async fn the_browser_gets_a_file_and_no_secret() {
     let bin = hub.folder.path().join("bin");
     std::fs::create_dir(&bin).unwrap();
     let opener = bin.join("xdg-open");
-    std::fs::write(&opener, "#!/bin/sh\necho \"$@\" > \"$HOME/opened\"\n").unwrap();
-    std::fs::set_permissions(&opener, PermissionsExt::from_mode(0o755)).unwrap();
+    executable::write(&opener, "#!/bin/sh\necho \"$@\" > \"$HOME/opened\"\n").unwrap();
     let mut command = crate::support::plexus(hub.folder.path());
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     command.env("PATH", path).args(["console", "--data-dir"]).arg(hub.process.data_dir());

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
+use plexus_testkit::executable;
 use serde_json::Value;
 
 use crate::support::{TestHub, plexus, run, text};
@@ -85,8 +86,7 @@ async fn each_protection_of_the_sandbox_is_reported_with_its_reason() {
 async fn a_tested_claude_passes() {
     let hub = TestHub::start().await;
     let claude = hub.folder.path().join("fine");
-    std::fs::write(&claude, "#!/bin/sh\necho '2.1.200 (Claude Code)'\n").unwrap();
-    std::fs::set_permissions(&claude, std::fs::Permissions::from_mode(0o755)).unwrap();
+    executable::write(&claude, "#!/bin/sh\necho '2.1.200 (Claude Code)'\n").unwrap();
     let (code, found) = doctor(&hub, &[("PLEXUS_CLAUDE", claude.to_str().unwrap())]).await;
     assert_eq!((code, of(&found, "claude")["health"].as_str()), (Some(0), Some("ok")), "{found}");
 }

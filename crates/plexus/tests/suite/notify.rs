@@ -1,8 +1,8 @@
 //! Notifications: a script in place of the user's command writes each one into a pipe that the test reads.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};
 
+use plexus_testkit::executable;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
@@ -30,8 +30,7 @@ impl Told {
             .unwrap();
         let script = folder.path().join(name);
         let text = format!("#!/bin/sh\n{prints} > {}\n", pipe.display());
-        std::fs::write(&script, text).unwrap();
-        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        executable::write(&script, &text).unwrap();
         // Also open for writing, so that the pipe has no end when a script exits.
         let receiver = pipe::OpenOptions::new().read_write(true).open_receiver(&pipe).unwrap();
         Self { folder, lines: BufReader::new(receiver).lines() }

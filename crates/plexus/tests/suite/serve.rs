@@ -46,7 +46,11 @@ async fn a_port_in_use_and_a_public_address_are_rejected() {
     let address = taken.local_addr().unwrap().to_string();
     let refused = run(&["serve", "--data-dir", dir, "--listen", &address], folder.path()).await;
     assert_eq!(refused.status.code(), Some(5));
-    assert!(text(&refused.stderr).contains(&format!("another program uses {address}")), "{}", text(&refused.stderr));
+    assert!(
+        text(&refused.stderr).contains(&format!("another program uses {address}")),
+        "{}",
+        text(&refused.stderr)
+    );
     let refused = run(&["serve", "--data-dir", dir, "--listen", "0.0.0.0:0"], folder.path()).await;
     assert_eq!(refused.status.code(), Some(5));
     assert!(text(&refused.stderr).contains("loopback only"));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use plexus_testkit::model::{ScriptedModel, Step};
-use plexus_testkit::require_claude;
+use plexus_testkit::{executable, require_claude};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -97,8 +97,7 @@ async fn a_key_escalates_an_approval_of_an_agent() {
 async fn a_call_runs_with_the_edited_input() {
     let hub = TestHub::start().await;
     let editor = hub.folder.path().join("editor");
-    std::fs::write(&editor, "#!/bin/sh\nsed -i s/made/changed/ \"$1\"\n").unwrap();
-    std::fs::set_permissions(&editor, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    executable::write(&editor, "#!/bin/sh\nsed -i s/made/changed/ \"$1\"\n").unwrap();
     let (session, _) = hub.asking_session("worker").await;
     let mut terminal = watch(&hub, &[("EDITOR", &editor)]);
     terminal.shows("$ touch made").await;
@@ -118,8 +117,8 @@ async fn an_editor_that_changes_nothing_or_fails_answers_nothing() {
     let hub = TestHub::start().await;
     hub.asking_session("worker").await;
     let steal = hub.folder.path().join("editor");
-    std::fs::write(&steal, "#!/bin/sh\necho '{\"command\": \"touch stolen\"}' > \"$1\"\nexit 1\n").unwrap();
-    std::fs::set_permissions(&steal, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    executable::write(&steal, "#!/bin/sh\necho '{\"command\": \"touch stolen\"}' > \"$1\"\nexit 1\n")
+        .unwrap();
     for (editor, said) in [
         (Path::new("true"), "the input was not changed"),
         (&*steal, "nothing was answered, the approval stays open"),

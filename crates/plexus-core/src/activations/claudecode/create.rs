@@ -1,7 +1,7 @@
 //! `claudecode.create`: creates a session, and its worktree if requested. It validates the parameters, including what
 //! the caller may grant. With a prompt, it also starts the first turn.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use plexus_files::{ResolveDir, Resolved};
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::chat_async::{check_prompt, start_turn};
 use crate::Hub;
 use crate::access::{Admitted, Needs};
-use crate::budgets;
+use crate::budget_requests;
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::inheritance::{may_be_given, restrict};
@@ -81,7 +81,7 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
         by: caller.principal.clone(),
         trust: Trust::requested(&caller, params.trust_project)?,
         rules: params.rules.unwrap_or_default(),
-        limits: budgets::changes(&caller.principal, id, &params.name, limits),
+        limits: budget_requests::changes(&caller.principal, id, &params.name, limits),
         scope: params.approve_scope.unwrap_or_default(),
     };
     // Validates before anything is created. A worktree resolves the same values again, relative to its own directory.
@@ -162,8 +162,10 @@ impl Grants {
         let project = match self.trust {
             Trust::Nothing => None,
             Trust::Project => Some(
-                LoadedProject::read(hub.files(), Path::new(base), |name| may_be_given(hub.settings(), name))
-                    .await?,
+                LoadedProject::read(hub.files(), Path::new(base), hub.settings().home.as_deref(), |name| {
+                    may_be_given(hub.settings(), name)
+                })
+                .await?,
             ),
         };
         changes.extend(project.iter().flat_map(|project| project.rules(session)));
@@ -173,14 +175,14 @@ impl Grants {
     /// The calls that the session may allow for its descendants. They never exceed what its creator may allow.
     async fn resolve_scope(&self, hub: &Hub, base: &str) -> Result<Vec<String>, Error> {
         const FIELD: &str = "approve_scope";
-        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let home = hub.settings().home.as_deref();
         let mut rules = Vec::new();
         for (i, text) in self.scope.iter().enumerate() {
             let entry = RuleEntry::parse(text, RuleEffect::Allow).map_err(|error| {
                 let message = format!("at byte {}: expected {}", error.at, error.expected);
                 Error::invalid(&format!("{FIELD}[{i}]"), message).with("at", error.at)
             })?;
-            rules.push(entry.rule().anchored(Path::new(base), home.as_deref()));
+            rules.push(entry.rule().anchored(Path::new(base), home));
         }
         Scope::new(&rules).map_err(|error| Error::invalid(FIELD, error.to_string()))?;
         if let Principal::Session { id, .. } = self.by {

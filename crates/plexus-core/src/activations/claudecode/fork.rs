@@ -15,7 +15,7 @@ use crate::access::{self, Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;
-use crate::{Hub, budgets, session_audit};
+use crate::{Hub, budget_requests, session_audit};
 use plexus_book::kill_point;
 
 pub(super) fn method() -> Method {
@@ -51,7 +51,7 @@ async fn fork(hub: Arc<Hub>, caller: Admitted, params: ForkParams) -> Result<For
     // The fork gets the same budget as the original, as far as its ancestors' budgets allow.
     let limits = hub.store().budget(original.id).await.map_err(store_error)?;
     let limits = limits.into_iter().map(|row| (row.limit, row.granted)).collect();
-    let limits = budgets::changes(&caller.principal, id, &session.name, limits);
+    let limits = budget_requests::changes(&caller.principal, id, &session.name, limits);
     let detail = json!({"into": id, "name": session.name, "at": head.node_id});
     let mut changes = vec![Change::CreateSession(Box::new(session))];
     changes.extend(rules);

@@ -7,7 +7,7 @@ use plexus_protocol::claudecode::{SetBudgetParams, SetBudgetResult};
 
 use crate::Hub;
 use crate::access::{self, Admitted, Needs};
-use crate::budgets;
+use crate::budget_requests;
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;
@@ -34,10 +34,10 @@ async fn set_budget(
     if limits.is_empty() {
         return Err(Error::invalid("budget", "is empty; set at least one budget"));
     }
-    let changes = budgets::changes(&caller.principal, session.id, &session.name, limits);
+    let changes = budget_requests::changes(&caller.principal, session.id, &session.name, limits);
     hub.commit(changes).await.map_err(store_error)?;
     let mut rows = hub.store().budget(session.id).await.map_err(store_error)?;
     rows.retain(|row| row.session == session.id);
-    let budget = budgets::view(&rows).unwrap_or_default();
+    let budget = budget_requests::view(&rows).unwrap_or_default();
     Ok(SetBudgetResult::Ok { session_id: session.id, budget })
 }

@@ -37,9 +37,12 @@ async fn trust_project(
     let dir = Path::new(&session.config.working_dir);
     let taken = match params.trust {
         Some(false) => None,
-        Some(true) | None => {
-            Some(LoadedProject::read(hub.files(), dir, |name| may_be_given(hub.settings(), name)).await?)
-        }
+        Some(true) | None => Some(
+            LoadedProject::read(hub.files(), dir, hub.settings().home.as_deref(), |name| {
+                may_be_given(hub.settings(), name)
+            })
+            .await?,
+        ),
     };
     let by = Decider::from(&caller.principal);
     let before = hub.policy().in_force.of_project(session.id).into_iter();

@@ -8,8 +8,8 @@ use plexus_store::{
 };
 use tokio::sync::oneshot;
 
-use super::budget::AfterRelease;
 use super::commands::TurnRequest;
+use super::held_calls::AfterRelease;
 use super::lines::AfterLines;
 use super::recovery::Snapshot;
 use super::request::RequestOrigin;
@@ -177,7 +177,7 @@ pub(in crate::session) struct Prepared {
     /// The cost budget of the session.
     pub(in crate::session) cost_budget: Option<BudgetRow>,
     /// What only the shell looks at.
-    pub(in crate::session) launch: crate::session::launch::LaunchPlan,
+    pub(in crate::session) launch: crate::session::start_process::LaunchPlan,
 }
 
 /// Why no process was started: the reason code of the failed turn, and the message for a person.

@@ -6,11 +6,11 @@
 
 mod answers;
 mod approvals;
-mod budget;
 mod commands;
 mod conversation;
 mod effect;
 mod ending;
+mod held_calls;
 mod lines;
 mod process;
 mod progress;
@@ -44,20 +44,20 @@ use crate::policy::Policies;
 
 use answers::OpenApproval;
 use approvals::Call;
-use budget::HeldCall;
 use conversation::Message;
+use held_calls::HeldCall;
 use process::Process;
 use progress::Progress;
 use settings::PendingRequest;
 use time::TimeLimit;
 use turn::Turn;
 
-pub(crate) use budget::waits_for_budget;
-pub(super) use budget::{cost_budget, dollars_left};
 pub(super) use effect::{
     AfterCommit, AfterTry, BudgetUse, Cause, Effect, Exited, Input, Next, Prepared, Reply, StartFailure,
     Started,
 };
+pub(crate) use held_calls::waits_for_budget;
+pub(super) use held_calls::{cost_budget, dollars_left};
 pub(super) use recovery::{RecoveredRun, Snapshot};
 pub(crate) use trouble::trouble_of;
 

@@ -4,7 +4,7 @@ use plexus_protocol::TokenName;
 use plexus_protocol::audit::{AuditEntry, AuditHead, AuditKind};
 use plexus_protocol::token::TokenRight;
 
-use super::super::audit_log::{Columns, StoredEntry, next, verify};
+use super::super::audit_chain::{Columns, StoredEntry, next, verify};
 use super::*;
 use crate::{NewRule, RuleAuthority, TokenRow};
 

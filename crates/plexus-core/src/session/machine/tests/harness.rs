@@ -22,7 +22,7 @@ use crate::escalation::Escalation;
 use crate::limits::Limits;
 use crate::lineage::Lineage;
 use crate::session::Permitted;
-use crate::session::launch::LaunchPlan;
+use crate::session::start_process::LaunchPlan;
 use crate::session::{Command, PermitCommand, Prompt, PromptFormat};
 use crate::test_support::{session_row, settings};
 

@@ -2,10 +2,10 @@
 //! that a test reads as a transcript: what was stored, what was sent to the child, what was done to its process.
 
 mod answers;
-mod budget;
 mod fixtures;
 mod gate;
 mod harness;
+mod held_calls;
 mod log;
 mod mcp;
 mod process;

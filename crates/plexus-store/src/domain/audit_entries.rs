@@ -1,4 +1,4 @@
-//! The contents of the audit entry of each act. `audit_log` appends them to the log.
+//! The contents of the audit entry of each act. `audit_chain` appends them to the log.
 
 use plexus_protocol::audit::{AuditEntry, AuditKind};
 use plexus_protocol::{Approval, Decider, Decision, Object, Right, TokenName, UnixSeconds};

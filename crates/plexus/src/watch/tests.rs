@@ -1,4 +1,4 @@
-//! Tests of whole screens against files (`screens/NAME.txt`). `PLEXUS_WRITE_SCREENS=1` writes the files. The tests are in the modules
+//! Tests of whole screens against files (`tests/screens/NAME.txt`). `PLEXUS_WRITE_SCREENS=1` writes the files. The tests are in the modules
 //! below; this file has what they share.
 
 mod answering;
@@ -129,7 +129,7 @@ impl Screen {
     #[track_caller]
     fn is_drawn_as(&mut self, name: &str, width: u16, height: u16) {
         let drawn = self.text(width, height);
-        let path = format!("{}/src/watch/screens/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+        let path = format!("{}/src/watch/tests/screens/{name}.txt", env!("CARGO_MANIFEST_DIR"));
         if std::env::var_os("PLEXUS_WRITE_SCREENS").is_some() {
             std::fs::write(&path, &drawn).unwrap();
         }

@@ -16,11 +16,11 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, getppid, pidfd_open, pidfd_send_signal};
 use tokio::io::unix::AsyncFd;
 
+use crate::command_line::Launch;
 use crate::identity::ProcessIdentity;
-use crate::launch::Launch;
+use crate::process_tree::sweep;
 use crate::readable::readable;
 use crate::run_dir::{RunDir, append_to};
-use crate::tree::sweep;
 
 /// Longer than a keeper needs to stop its child within its own limits, unless the disk is slow or full.
 const STOP_LIMIT: Duration = Duration::from_secs(10);

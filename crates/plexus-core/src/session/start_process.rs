@@ -1,4 +1,4 @@
-//! Starting a process: the checks before it, its files, its command line and its keeper. The keeper waits until it is
+//! Starting a process: the checks before it, its files and its keeper. `plexus-agent` builds the command line. The keeper waits until it is
 //! durable and released.
 
 use std::collections::BTreeMap;

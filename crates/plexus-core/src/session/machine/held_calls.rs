@@ -11,7 +11,7 @@ use plexus_store::{ApprovalRow, BudgetRow, CallInput, CallRow, Change, Committed
 use serde_json::Value;
 
 use super::{AfterCommit, Effect, Machine, Next};
-use crate::budgets::limit_of;
+use crate::budget_requests::limit_of;
 use crate::policy as gate;
 use crate::policy::Judge;
 

@@ -1,4 +1,4 @@
-//! Whole screens, compared with the files in this directory.
+//! Whole screens, compared with the files in `screens/`.
 
 use super::*;
 
