@@ -1,5 +1,5 @@
-//! Long and hostile texts on their way to a reader: cut where a reader asked for little, and with the characters
-//! that could mislead a person or a terminal made visible.
+//! Prepares long and hostile texts for a reader. It truncates them to the requested size, and escapes characters that
+//! could mislead a person or a terminal.
 
 use serde_json::{Map, Value};
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory as _};

@@ -55,7 +55,7 @@ export const MODES = {
 } as const;
 export const POLICIES = {
   own_course: 'Claude Code’s permission rules decide',
-  ask_all: 'every call needs an approval',
+  ask_all: 'every call needs approval',
   approvals: 'only reads run without an approval',
   plan: 'starts with a plan',
   allow_all: 'every call runs and is logged',

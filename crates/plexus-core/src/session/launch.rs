@@ -1,5 +1,5 @@
-//! Starting a process: the checks before it, its files, its command line and its keeper. The keeper waits until it is
-//! durable and released.
+//! Starting a process: the checks before it, its files, its command line and its keeper. The keeper starts
+//! Claude Code only after the run is durable and the hub has sent the go line.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

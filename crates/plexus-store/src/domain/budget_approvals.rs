@@ -1,5 +1,5 @@
-//! Approvals that ask for more budget. One approval stands for all sessions that wait for the same grant. It is withdrawn when
-//! nobody waits for it any more, and its grant is raised when it is allowed.
+//! Budget approvals: requests to raise a grant. All sessions that wait for the same grant share one approval. It is
+//! withdrawn when no session waits for it any more. If it is allowed, the grant is raised.
 
 use plexus_protocol::budget::{BudgetLimit, more_of};
 use plexus_protocol::{Approval, ApprovalId, ApprovalKind, ApprovalStatus, Decision, Object, SessionId};

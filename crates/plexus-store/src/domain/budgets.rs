@@ -1,8 +1,8 @@
 //! Budget arithmetic: what a session and all sessions below it may use, and how much of it is left.
 //!
 //! A grant has a *claim* on the nearest grant of the same limit above it. The claim of a session is what it was granted, or what
-//! was used if that is more; of a deleted session, what was used. Every change of a claim is carried up to the next
-//! grant in the same transaction, so no session ever uses more than its parent was granted.
+//! was used if that is more; of a deleted session, what was used. Every change of a claim is added to the next
+//! grant above in the same transaction, so no session ever uses more than its parent was granted.
 
 use plexus_protocol::budget::BudgetLimit;
 use plexus_protocol::{AskedOf, Event, SessionId};

@@ -1,5 +1,5 @@
-//! `plexus demo --console`: a small tree of scripted agents, and the web console on it. It prints a link, opens a browser where
-//! there is one, and serves until it is interrupted. The agents and their scripts are in `agents`.
+//! `plexus demo --console`: a small tree of scripted agents, and the web console on it. It prints a link, opens a browser if
+//! one is available, and serves until it is interrupted. The agents and their scripts are in `agents`.
 
 use std::collections::HashMap;
 use std::env;

@@ -1,5 +1,5 @@
-//! Tool calls at the gate, and the approval requests that follow, into one approval book. The same request for a call is
-//! the same approval; with another input it is denied and recorded. How approvals end is in `answers`.
+//! Handles tool calls at the gate and the approval requests that follow them. A repeated request for a call shares its
+//! approval; a request for the same call with a different input is denied and logged. `answers` resolves approvals.
 
 use plexus_claude::{CanUseTool, GateAnswer, PermissionResult, PreToolUse};
 use plexus_protocol::claudecode::Channel;

@@ -1,4 +1,4 @@
-//! Commands of callers: each one is handed to the module that handles it.
+//! Dispatches the commands of callers to the modules that handle them.
 
 use plexus_protocol::Error;
 use plexus_store::{BudgetRow, Change, Committed, RunKey, RunState, StoreError};

@@ -1,4 +1,4 @@
-//! The row interface in SQL. Nothing here decides anything: `crate::domain` does.
+//! The row interface in SQL. It contains no rules; they are in `crate::domain`.
 
 mod approvals;
 mod authority;
