@@ -1,6 +1,6 @@
-//! The living sessions as trees: the order and depth in which a caller sees them, and the totals of each session with
+//! The existing sessions as trees: the order and depth in which a caller sees them, and the totals of each session with
 //! its descendants. All of it is computed from one read of the store, however many sessions exist. This module only
-//! considers who is above whom; `access` decides what a caller may do with them.
+//! computes ancestry; `access` decides what a caller may do with a session.
 
 use std::collections::{HashMap, HashSet};
 

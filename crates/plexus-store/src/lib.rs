@@ -1,7 +1,7 @@
 //! The durable state of the hub: sessions, runs, turns, events, approvals, conversation trees and the audit log.
 //!
 //! The hub uses one small trait, [`Store`]. Every write is a list of [`Change`]s that become durable together or not at
-//! all; what has to be published is committed first. `domain` contains the rules of each change, over the row interface in
+//! all. A change is published only after its commit. `domain` contains the rules of each change, over the row interface in
 //! `rows`. A backend implements that interface and the reads: `sqlite`, and `memory` for tests. `tests/contract.rs` is the
 //! suite that every backend has to pass.
 

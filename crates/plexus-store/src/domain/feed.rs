@@ -1,4 +1,4 @@
-//! The fan-out of the feed: who gets an entry about what.
+//! The fan-out of the feed: which callers get an entry for which change.
 
 use plexus_protocol::{AskedOf, SessionId};
 use serde_json::Value;

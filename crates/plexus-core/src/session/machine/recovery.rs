@@ -1,5 +1,5 @@
-//! Recovery: a new hub continues a session where the earlier hub stopped. It adopts the process, if it still lives, the
-//! turn, the open approvals, and every answer that was decided but may not have been sent.
+//! Recovery: a new hub continues a session where the earlier hub stopped. It adopts the process if it still runs, the
+//! turn, the open approvals, and every decision that was committed but may not have been sent.
 
 use std::collections::HashSet;
 
