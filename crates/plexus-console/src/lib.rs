@@ -1,5 +1,5 @@
-//! The web console as it was built out of `ui/`, as files in the program. Whether there is one depends on whether Node was at
-//! hand when the program was built; without it there is one page that says so. How files are served is for the server.
+//! The files of the web console, built from `ui/` and embedded in the program. If Node was missing when the program was
+//! built, the only file is a page that says so. `plexus-server` serves the files.
 
 use std::borrow::Cow;
 

@@ -1,6 +1,6 @@
 //! Access control: this module alone decides which methods a caller may call, and which sessions and approvals it may
-//! read or decide. A method declares what it [`Needs`]; [`admit`] checks that this kind of caller may do that at all,
-//! and the `find_` functions check how the caller is related to the session. A session or approval that the caller
+//! read or decide. A method declares what it [`Needs`]; [`admit`] checks that this kind of caller can have that
+//! access, and the `find_` functions check how the caller is related to the session. A session or approval that the caller
 //! cannot access is reported as not found.
 
 use plexus_protocol::stream::Access;

@@ -1,5 +1,5 @@
 //! Budgets as callers see them: showing a budget, setting it when a session is created or later, and answering a budget
-//! approval. The store computes what is left and ensures that nobody grants more; `session/budget.rs` decides what a
+//! approval. The store computes the remaining budget and ensures that no caller grants more; `session/budget.rs` decides what a
 //! session does after its budget is exhausted.
 
 use plexus_protocol::audit::{AuditEntry, AuditKind};

@@ -1,5 +1,5 @@
-//! Carrying out the effects of the state machine, in order. The effects that follow from the result of one are carried out
-//! before the next.
+//! Carries out the effects of the state machine, in order. If the result of an effect causes further effects, they are
+//! carried out before the next one.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Sessions. One task owns each session and its child; callers send it commands through a [`SessionHandle`].
 //!
-//! `machine` holds the state and takes every decision. `owner` is the task around it: it reads the journal, commits, sends
+//! `machine` holds the state and makes every decision. `owner` is the task around it: it reads the journal, commits, sends
 //! lines and starts processes.
 
 mod child;

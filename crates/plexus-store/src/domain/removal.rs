@@ -1,4 +1,4 @@
-//! Removal of old rows in small steps, so that a commit with a decision never waits long for one. Each step checks again, in
+//! Removal of old rows in small steps, so that a commit with a decision never waits long for a removal. Each step checks again, in
 //! its own transaction, whether the rows can be removed.
 
 use plexus_protocol::{ApprovalId, ApprovalStatus, TreeId};

@@ -1,5 +1,5 @@
-//! A session whose budget is used up: its calls are held at the gate until the budget approval is resolved. Then they
-//! continue, or the turn is interrupted. The store decides what is left, in the commit that counts a call; the time limit
+//! A session whose budget is exhausted: its calls are held at the gate until the budget approval is resolved. Then they
+//! continue, or the turn is interrupted. The store computes the remaining budget in the commit that counts a call; the time limit
 //! of a turn is in `time`.
 
 use std::sync::Arc;
