@@ -211,7 +211,7 @@ pub(crate) async fn find_approval(
     Err(Error::new(ErrorKind::ApprovalNotFound, format!("approval `{id}` does not exist")))
 }
 
-/// The living sessions that the caller may read, as trees.
+/// The existing sessions that the caller may read, as trees.
 pub(crate) async fn visible_sessions(
     store: &dyn Store,
     caller: &Admitted,
@@ -219,7 +219,7 @@ pub(crate) async fn visible_sessions(
     Ok(visible_to(&caller.principal, store.sessions_with_state().await.map_err(store_error)?))
 }
 
-/// The living descendants of `session`, each after its parent.
+/// The existing descendants of `session`, each after its parent.
 pub(crate) async fn descendants(store: &dyn Store, session: SessionId) -> Result<Vec<SessionRow>, Error> {
     let all = store.sessions().await.map_err(store_error)?;
     let mut found: Vec<SessionRow> = Vec::new();

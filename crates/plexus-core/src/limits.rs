@@ -154,7 +154,7 @@ impl Limit {
 /// Counts what is about to be stored. It counts ids, so that repeated reports of one item count once.
 #[derive(Debug, Default)]
 pub(crate) struct Reservations {
-    /// The living sessions, and the party that each answers to.
+    /// The existing sessions, and the parent of each.
     sessions: Mutex<HashMap<SessionId, AskedOf>>,
     open: Mutex<OpenApprovals>,
 }

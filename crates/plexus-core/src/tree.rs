@@ -31,7 +31,7 @@ pub(crate) fn visible_to(principal: &Principal, sessions: Vec<SessionWithState>)
         below.entry(session.row.answers_to.key()).or_default().push(at);
     }
     let is_top = |session: &SessionWithState| match principal {
-        // A session without a living parent is the root of its own tree.
+        // A session without an existing parent is the root of its own tree.
         Principal::Operator | Principal::Token { .. } => !ids.contains(&session.row.answers_to.key()),
         Principal::Parent { .. } => session.row.answers_to == principal.asked_as(),
         Principal::Session { id, .. } => session.row.id == *id,

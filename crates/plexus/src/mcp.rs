@@ -154,7 +154,7 @@ impl Toolbox for Relay {
         match self.call_hub(method.name, params, method.repeat).await {
             Ok(result) => Ok(result),
             Err(error) if method.name == PERMIT => {
-                Ok(json!({"behavior": "deny", "message": format!("Plexus could not ask: {error}")}))
+                Ok(json!({"behavior": "deny", "message": format!("Plexus could not request approval: {error}")}))
             }
             Err(error) => Err(describe(&error)),
         }

@@ -82,7 +82,7 @@ impl Commit<'_> {
             asked_of: owner.answers_to,
             passed: Vec::new(),
             passes_on_at: None,
-            reason: Some(format!("{} is used up", limit.as_str())),
+            reason: Some(format!("the {} budget is exhausted", limit.as_str())),
             suggestions: None,
             agent_id: None,
             blocked_path: None,
@@ -97,7 +97,7 @@ impl Commit<'_> {
         }
     }
 
-    /// The grant has something left again, or its session is deleted: nobody has to answer.
+    /// Withdraws the approval, because the grant has budget left again or its session is deleted.
     pub(super) fn withdraw_budget_approval(&mut self, session: SessionId, limit: BudgetLimit) -> Stored<()> {
         match self.rows.pending_approval_of(session, &tool_use_id(limit))? {
             Some(id) => self.withdraw(id, "budget is available again, or the session was deleted"),

@@ -12,7 +12,7 @@ use super::{Commit, MAX_DEPTH, feed, key};
 use crate::rows::{BudgetRows, Rows, SessionRows, Share, Stored};
 use crate::{BudgetNotice, BudgetRow, FeedEntry, Refusal};
 
-/// The limits that a turn needs some of before it begins.
+/// The limits of which some must be left before a turn starts.
 pub(super) const TURN_LIMITS: [BudgetLimit; 3] =
     [BudgetLimit::Turns, BudgetLimit::CostUsd, BudgetLimit::WallSecs];
 

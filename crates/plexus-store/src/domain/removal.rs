@@ -32,7 +32,7 @@ impl Commit<'_> {
         Ok(())
     }
 
-    /// The first step marks the turn, so that nobody is shown a part of its events. The last one marks it as removed.
+    /// The first step marks the turn, so that no reader gets only a part of its events. The last one marks it as removed.
     fn remove_events(&mut self, key: TurnKey) -> Stored<usize> {
         if !events_are_removable(&*self.rows, key)? {
             return Ok(0);

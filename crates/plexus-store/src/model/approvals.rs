@@ -189,10 +189,10 @@ pub struct CallIds {
 pub enum OpenFilter {
     /// All of them.
     All,
-    /// One session's.
+    /// The approvals of one session.
     OfSession(SessionId),
-    /// Those of one addressee ([`plexus_protocol::AskedOf::key`]), and those that were escalated without it: it may come back
-    /// and decide them. Each has the number under which this addressee was asked.
+    /// The approvals of one addressee ([`plexus_protocol::AskedOf::key`]), including approvals that escalated past it: it may
+    /// still decide them. Each has the feed number of the request to this addressee.
     AskedOf(String),
 }
 

@@ -10,13 +10,13 @@ use crate::errors::store_error;
 use crate::secret::token_hash;
 use crate::session::{Command, Prompt};
 
-/// A turn that is to begin.
+/// A turn to start.
 pub(in crate::session) struct TurnRequest {
     pub(super) prompt: Prompt,
     pub(super) origin: Origin,
 }
 
-/// Why a turn begins.
+/// Why a turn starts.
 pub(super) enum Origin {
     /// A caller gave a prompt.
     Caller(oneshot::Sender<Result<u64, Error>>),

@@ -138,7 +138,7 @@ pub(in crate::session) enum AfterConfigure {
 pub(in crate::session) enum BudgetUse {
     /// For the time limit of the running turn.
     TimeLimit,
-    /// To find out whether the process was started under another cost budget, before this turn begins.
+    /// To find out whether the process was started under another cost budget, before this turn starts.
     CostBefore(Box<TurnRequest>),
 }
 

@@ -156,7 +156,7 @@ impl Progress {
             return Some(Ending::out_of_budget(what.clone()));
         }
         if outcome.subtype == COST_LIMIT_REACHED {
-            let message = "the cost_usd budget is used up, so Claude Code ended the turn";
+            let message = "the cost_usd budget is exhausted, so Claude Code ended the turn";
             return Some(Ending::out_of_budget(message.to_owned()));
         }
         if self.interrupted && !outcome.is_success() {
@@ -192,7 +192,7 @@ impl Progress {
         if self.result.is_some() { (self.cost_now - self.cost_before).max(0.0) } else { 0.0 }
     }
 
-    /// The progress that the next turn begins with.
+    /// The progress that the next turn starts with.
     pub(super) fn next(&self) -> Self {
         Self {
             initialized: self.initialized,

@@ -140,7 +140,7 @@ impl Machine {
         self.commit(changed.into_iter().collect());
     }
 
-    /// Counts the time that the turn has run. When none is left, the store asks for more.
+    /// Counts the time that the turn has run. When none is left, the store creates a budget approval.
     pub(super) fn on_time_due(&mut self) {
         self.time.expire();
         let session = self.row.id;

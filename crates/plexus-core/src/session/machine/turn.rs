@@ -121,7 +121,7 @@ impl Machine {
         self.send_prompt();
     }
 
-    /// A message outside any turn is the child's own initiative: it begins a turn of its own.
+    /// A message outside any turn is the child's own initiative: it starts a turn of its own.
     pub(super) fn ensure_turn(&mut self, run: u32, changes: &mut Vec<Change>) {
         if self.turn.is_some() {
             return;
@@ -216,7 +216,7 @@ impl Ending {
         Self { status: TurnStatus::Failed, last, summary }
     }
 
-    /// The turn was interrupted because a budget is used up.
+    /// The turn was interrupted because a budget is exhausted.
     pub(super) fn out_of_budget(message: String) -> Self {
         let summary = Some(message.clone());
         let last = Event::Error { message, reason: Some("budget_exhausted".to_owned()), stderr: Vec::new() };
