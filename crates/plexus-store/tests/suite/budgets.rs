@@ -343,8 +343,8 @@ impl Tree {
         of_top
     }
 
-    /// The amount set aside is the sum of the claims below. A limit that cannot be overdrawn never has more used and set aside
-    /// than granted.
+    /// The reserved amount is the sum of the claims below. For a limit that cannot be overdrawn, the used and reserved amounts
+    /// never exceed the grant.
     async fn check(&self, store: &dyn Store, seed: u64, step: u32) {
         let sessions_with_state = store.sessions_with_state().await.unwrap();
         for limit in [ToolCalls, WallSecs] {
