@@ -19,7 +19,7 @@ pub struct Limits {
     pub sessions: usize,
     /// Levels of sessions below the root of a tree.
     pub depth: usize,
-    /// Living descendants of any one agent, at any depth.
+    /// Existing descendants of any one agent, at any depth.
     pub descendants: usize,
     /// Open approvals of all sessions together.
     pub open_approvals: usize,

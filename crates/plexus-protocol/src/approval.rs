@@ -32,7 +32,7 @@ impl ApprovalKind {
     }
 }
 
-/// The status of an approval: `pending` until it is resolved, then one of the others for good.
+/// The status of an approval: `pending` until it is resolved; the others are final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalStatus {

@@ -23,7 +23,7 @@ pub enum BudgetLimit {
     Children,
 }
 
-/// The largest amount of a grant, in dollars, seconds or pieces.
+/// The largest amount of a grant, in dollars, seconds or counts.
 const MOST: f64 = 1e9;
 
 impl BudgetLimit {

@@ -125,8 +125,8 @@ pub enum Change {
         /// The answer.
         decision: Box<Decision>,
     },
-    /// Like `Resolve`, but changes nothing if the approval is already resolved, or if it is to expire and its deadline was
-    /// extended.
+    /// Like `Resolve`, but changes nothing if the approval is already resolved, or if the status is `Expired` and the
+    /// deadline was extended.
     ResolveIfPending {
         /// The approval.
         approval: ApprovalId,

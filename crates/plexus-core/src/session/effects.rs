@@ -116,7 +116,7 @@ impl Owner {
         })
     }
 
-    /// Sends a line to the child, however long the disk takes to have room for it.
+    /// Sends a line to the child. Retries until the disk has space for it.
     async fn send(&mut self, line: &str) -> Result<(), Closing> {
         let mut pause = FIRST_PAUSE;
         let mut held = None;

@@ -160,7 +160,7 @@ impl Owner {
         Ok((child, identity))
     }
 
-    /// Lets the keeper start Claude Code, however long the disk takes to have room for it.
+    /// Lets the keeper start Claude Code. Retries until the disk has space for the message.
     pub(super) async fn release(&mut self) -> Result<(), Closing> {
         while let Some(Child { key, outbox: Some(outbox), .. }) = self.child.as_mut() {
             match outbox.go(&nonce(*key)) {

@@ -10,7 +10,7 @@ use crate::rows::Stored;
 use crate::{ApprovalRow, BudgetRow, HeldForBudget, NewApproval, RunKey, SessionRow, StoreError, TurnStatus};
 
 impl Commit<'_> {
-    /// Asks for more of the cost or time that a running turn needs, if one of them is exhausted.
+    /// Creates a budget approval if the cost or time budget of a running turn is exhausted.
     pub(super) fn ask_budget(&mut self, session: SessionId) -> Stored<()> {
         let Some(limit) = self.exhausted(session, &calls::CALL_LIMITS[1..])? else { return Ok(()) };
         let approval = self.ask_for_more(&limit, session, None)?;

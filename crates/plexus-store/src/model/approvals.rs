@@ -23,7 +23,7 @@ pub struct NewApproval {
     pub request_id: Option<String>,
 }
 
-/// A stored approval, with the present name of its session and its whole input.
+/// A stored approval, with the current name of its session and its whole input.
 #[derive(Debug, Clone)]
 pub struct ApprovalRow {
     /// The approval as clients see it.

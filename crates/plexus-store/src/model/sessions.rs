@@ -105,7 +105,7 @@ pub struct SessionRow {
     pub config: SessionConfig,
     /// Its conversation tree.
     pub tree: TreeId,
-    /// The node where its conversation began.
+    /// The node where its conversation started.
     pub beginning: NodeId,
     /// The head of its conversation.
     pub head: NodeId,

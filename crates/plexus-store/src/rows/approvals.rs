@@ -7,7 +7,7 @@ use crate::{ApprovalRow, CallRow, NewApproval, PermitStream, RunKey, Verdict};
 
 /// Approvals, calls and permit streams.
 pub(crate) trait ApprovalRows {
-    /// One approval, with the present name of its session.
+    /// One approval, with the current name of its session.
     fn approval(&self, id: ApprovalId) -> Stored<Option<ApprovalRow>>;
     /// The pending approval of this session and `tool_use_id`, in any run.
     fn pending_approval_of(&self, session: SessionId, tool_use_id: &str) -> Stored<Option<ApprovalId>>;
@@ -68,12 +68,12 @@ pub(crate) enum ApprovalUpdate<'a> {
     Delivered(UnixSeconds),
 }
 
-/// Somebody who was asked about a pending approval before its present addressee.
+/// An earlier addressee of a pending approval.
 pub(crate) struct PreviousAddressee<'a> {
     /// The addressee's key.
     pub(crate) key: &'a str,
     pub(crate) approval: ApprovalId,
-    /// The number of the feed entry that asked them.
+    /// The number of the feed entry for this addressee.
     pub(crate) number: u64,
     /// Whether the approval is still shown to them: it was escalated without them.
     pub(crate) may_still_decide: bool,

@@ -18,7 +18,7 @@ use crate::error::{ExpectedError, system};
 use crate::output::print;
 use crate::typed::Typed;
 
-/// The run of a parent that its children are created in.
+/// The run of a parent in which its children are created.
 const FIRST_RUN: u32 = 1;
 
 /// How the link reaches a browser.

@@ -49,7 +49,7 @@ pub(super) struct Progress {
     pub(super) reports_idle: bool,
     /// Background tasks that still run.
     pub(super) tasks: BTreeSet<String>,
-    /// The total cost of the process when the turn began.
+    /// The total cost of the process when the turn started.
     pub(super) cost_before: f64,
     /// The total cost of the process.
     pub(super) cost_now: f64,
@@ -119,7 +119,7 @@ impl Progress {
         Change::Progress(session, turn, serde_json::to_value(self).unwrap_or(Value::Null))
     }
 
-    /// Whether a result belongs to work that the child began by itself before it read the prompt of this turn.
+    /// Whether a result belongs to work that the child started by itself before it read the prompt of this turn.
     pub(super) fn belongs_to_earlier_work(&self, result: &TurnResult) -> bool {
         result.origin_kind.as_deref() == Some("task-notification") && !self.acknowledged
     }

@@ -97,7 +97,7 @@ impl Machine {
         }
     }
 
-    /// The same; returns the change that stores it, if there is one.
+    /// The same; returns the change that stores it, if any.
     pub(super) fn update_clock_change(&mut self) -> Option<Change> {
         let is_running =
             |machine: &Self| machine.turn.as_ref().is_some_and(|turn| turn.progress.clock.is_running());

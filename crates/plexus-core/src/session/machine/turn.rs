@@ -27,7 +27,7 @@ pub(super) struct Turn {
     pub(super) progress: Progress,
 }
 
-/// The run that a prompt goes to, and the UUID it has there. A turn that the child began by itself has no UUID.
+/// The run that a prompt goes to, and the UUID it has there. A turn that the child started by itself has no UUID.
 #[derive(Debug, Clone)]
 pub(super) struct PromptTarget {
     pub(super) run: u32,
@@ -54,10 +54,10 @@ pub(in crate::session) struct NewTurn {
     woken_to: Option<u64>,
 }
 
-/// Who learns whether the turn has begun.
+/// The caller to notify when the turn has started.
 enum TurnReply {
     Caller(oneshot::Sender<Result<u64, Error>>),
-    /// Nobody: the hub began it to wake the session.
+    /// No caller: the hub started it to wake the session.
     Hub,
 }
 
@@ -149,7 +149,7 @@ impl Machine {
         let (session, run, number) = (self.row.id, process.key.run, turn.number);
         let (uuid, bind) = match &turn.bound {
             Some(bound) if bound.run != run => return,
-            // The child began this turn by itself.
+            // The child started this turn by itself.
             Some(PromptTarget { prompt_uuid: None, .. }) => return,
             Some(PromptTarget { prompt_uuid: Some(uuid), .. }) => (uuid.clone(), None),
             None => {

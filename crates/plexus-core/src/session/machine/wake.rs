@@ -32,7 +32,7 @@ impl Wake {
 }
 
 impl Machine {
-    /// Begins a turn if an approval has arrived since the session was last woken.
+    /// Starts a turn if an approval has arrived since the session was last woken.
     pub(super) fn on_open_approvals(&mut self, open: &[ApprovalRow]) {
         let Some(newest) = open.last().map(|row| row.number).filter(|newest| *newest > self.row.woken_to)
         else {
