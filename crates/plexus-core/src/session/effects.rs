@@ -145,7 +145,7 @@ impl Owner {
         }
     }
 
-    /// A child whose stdin cannot be closed is ended when its time is over.
+    /// A child whose stdin cannot be closed is stopped at its deadline.
     fn close_stdin(&mut self) {
         if let Some(outbox) = self.child.as_mut().and_then(|child| child.outbox.as_mut())
             && let Err(error) = outbox.close_stdin()
