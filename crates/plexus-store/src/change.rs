@@ -141,7 +141,7 @@ pub enum Change {
     Escalate {
         /// The approval.
         approval: ApprovalId,
-        /// The earlier addressees, the current one first. The store sets the time.
+        /// The addressees that the approval leaves, the current one first. The store sets the time.
         passed_over: Vec<Passed>,
         /// The new addressee.
         to: AskedOf,

@@ -175,7 +175,8 @@ impl Owner {
         Ok(())
     }
 
-    /// The MCP servers of the child: the ones it loads, and the hub's if the child asks through it or has the hub's tools.
+    /// The MCP servers of the child: the ones it loads, and the hub's if the child requests approvals through it or has the hub's
+    /// tools.
     fn mcp_config(&self, token: &str, loaded: &Loaded) -> Value {
         let (settings, config) = (&self.parts.settings, self.machine.config());
         let mut servers = json!(loaded.mcp_servers);
