@@ -39,7 +39,7 @@ fn shorten_names(fields: &mut Map<String, Value>, max_bytes: usize) -> bool {
     let mut cut = false;
     for (mut name, value) in std::mem::take(fields) {
         cut |= shorten_text(&mut name, max_bytes);
-        // Two names may be equal after truncation. Neither value may replace the other.
+        // Two names may be equal after truncation and escaping. Neither value may replace the other.
         while fields.contains_key(&name) {
             name.push('\'');
         }

@@ -106,7 +106,7 @@ pub async fn a_call_is_held_until_its_exhausted_budget_is_raised(store: Arc<dyn 
     assert_eq!(approval.input["limit"], "tool_calls");
     assert_eq!((&approval.input["granted"], &approval.input["used"]), (&json!(1), &json!(1)));
     assert_eq!((&held.held[0].tool_use_id, held.held[0].approval), (&Some("second".to_owned()), approval.id));
-    // One approval stands for all that wait. A denied call does not wait.
+    // All waiting calls share one approval. A denied call does not wait.
     let of_child = calls(&*store, child, "third").await;
     assert_eq!((of_child.held[0].approval, of_child.approvals.len()), (approval.id, 0));
     let denied = Change::Call(call(child, "fourth", "deny"), object(json!({})).into());
