@@ -190,7 +190,7 @@ pub(crate) async fn find_session(
     Err(session_not_found(called))
 }
 
-/// Finds an approval that the caller may do this with, and how the caller is related to its session.
+/// Finds an approval that the caller may access in this way, and how the caller is related to its session.
 pub(crate) async fn find_approval(
     store: &dyn Store,
     caller: &Admitted,

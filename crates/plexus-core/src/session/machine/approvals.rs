@@ -83,7 +83,7 @@ impl Machine {
                 deny(MISMATCH)
             }
         };
-        // A denial is safe without a record. An allow repeats the gate's answer, which was durable before the child could
+        // A denial is safe without being stored. An allow repeats the gate's answer, which was durable before the child could
         // ask. Neither waits for the store, and after a crash the same answer follows.
         batch.before.push(plexus_claude::reply_permission(request_id, &answer));
     }
@@ -190,7 +190,7 @@ impl Machine {
         self.shared.reservations.reserve_approval(id, input_size(&request.input), limits)
     }
 
-    /// Denies and records a request beyond a limit. The model learns that it may try again.
+    /// Denies a request beyond a limit and adds an event. The model learns that it may try again.
     fn reject(
         &mut self,
         request: &ApprovalRequest,
