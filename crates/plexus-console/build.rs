@@ -1,11 +1,11 @@
-//! Builds the web console out of `ui/` where Node and npm are at hand. Where they are not, or the build fails, the program
-//! is built all the same: its page says then how to get the console. Nothing is written outside `OUT_DIR`.
+//! Builds the web console from `ui/` if Node and npm are installed. If they are missing, or the build fails, the program is
+//! built without the console, and its page says how to add it. Nothing is written outside `OUT_DIR`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs, io};
 
-/// What a build reads of `ui/`.
+/// The files and folders in `ui/` that a build reads.
 const SOURCES: [&str; 7] = [
     "index.html",
     "package.json",
@@ -16,7 +16,7 @@ const SOURCES: [&str; 7] = [
     "vite.config.ts",
 ];
 
-/// Set to `off`, no console is built.
+/// The environment variable that disables the console if it is `off`.
 const WANTED: &str = "PLEXUS_CONSOLE";
 
 fn main() {
@@ -35,10 +35,10 @@ fn main() {
     };
     let missing = made.err().unwrap_or_default();
     if !missing.is_empty() {
-        println!("cargo::warning=the web console is left out: {missing}");
-        // Tried again with the next build: Node may be there then.
+        println!("cargo::warning=building without the web console: {missing}");
+        // Makes cargo run this script again with the next build: Node may be installed by then.
         println!("cargo::rerun-if-changed={}", out.join("never").display());
-        // What a build that failed left is no console.
+        // Deletes the incomplete output of a failed build.
         let emptied =
             fs::remove_dir_all(&dist).or_else(missing_is_fine).and_then(|()| fs::create_dir_all(&dist));
         if let Err(error) = emptied {
@@ -49,11 +49,11 @@ fn main() {
 }
 
 fn var(name: &str) -> PathBuf {
-    // cargo sets it; an empty one fails where it is used.
+    // Cargo sets the variable. An empty path would fail where it is used.
     env::var_os(name).unwrap_or_default().into()
 }
 
-/// Builds from a copy, with the packages of the lock file, which are fetched again only when that has changed.
+/// Builds from a copy, with the packages in the lock file. They are fetched again only if the lock file has changed.
 fn build(ui: &Path, work: &Path, dist: &Path) -> Result<(), String> {
     let io = |error: io::Error| error.to_string();
     let node = run(Command::new("node").arg("--version"))?;
@@ -80,14 +80,14 @@ fn build(ui: &Path, work: &Path, dist: &Path) -> Result<(), String> {
     run(vite.current_dir(work).env("NODE_ENV", "production")).map(drop)
 }
 
-/// Whether this, such as `v22.1.0`, is what `engines` in `package.json` asks for.
+/// Whether a version such as `v22.1.0` satisfies `engines` in `package.json`.
 fn is_new_enough(version: &str) -> bool {
     let mut numbers =
         version.trim().trim_start_matches('v').split('.').map_while(|part| part.parse::<u32>().ok());
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (20, 19)
 }
 
-/// Runs a program to its end, and gives what it said; what it complained about is why it failed.
+/// Runs a program and returns its stdout. If it fails, the error contains its stderr.
 fn run(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {

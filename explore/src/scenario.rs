@@ -1,5 +1,5 @@
-//! The scenario of each schedule, and the assertions at its end: rules 2 and 3 of the design. Shuttle itself detects a
-//! task that never ends: a waiter that missed its signal is a deadlock.
+//! The scenario of each schedule, and the assertions at its end: an approval is resolved once, and no waiting task misses
+//! it. Shuttle itself detects a task that never ends: a waiter that missed its signal is a deadlock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

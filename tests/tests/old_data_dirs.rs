@@ -1,4 +1,4 @@
-//! Data directories of earlier versions. The present hub opens each of them, shows the same content, answers its open approvals and
+//! Data directories of earlier versions. The current hub opens each of them, shows the same content, answers its open approvals and
 //! continues its sessions.
 
 use std::path::{Path, PathBuf};

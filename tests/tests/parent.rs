@@ -162,7 +162,7 @@ impl Supervisor {
                 let prompt = "CHILD-WORK: make the file";
                 call("claudecode_chat_async", json!({"session_id": last["id"], "prompt": prompt}))
             }
-            // The first wait returns the current state at once. Later ones wait for news.
+            // The first wait returns the current state at once. Later calls wait for a new event.
             Some("started") => call("loopback_wait", json!({})),
             Some("ok") => {
                 let cursor = results.iter().rev().find_map(|result| result["cursor"].as_u64());
@@ -278,7 +278,7 @@ async fn a_waiting_parent_survives_a_kill_of_the_hub(mut world: World) -> anyhow
     });
     let parent = place.start(&server, &[])?;
 
-    // Its model has the current state and waits for news, and the child's model is busy.
+    // Its model has the current state and waits for a new event, and the child's model is busy.
     has_first_wait_result(&world.model).await?;
     world.model.seen(|request| request.marker.as_deref() == Some("CHILD-WORK")).await?;
     let socket = place.data.join("hub.sock");
@@ -303,7 +303,7 @@ async fn a_waiting_parent_survives_a_kill_of_the_hub(mut world: World) -> anyhow
     Ok(())
 }
 
-/// Waits until a parent's model has its first result of `loopback_wait`. After that it waits for news.
+/// Waits until a parent's model has its first result of `loopback_wait`. After that it waits for a new event.
 async fn has_first_wait_result(model: &ScriptedModel) -> anyhow::Result<()> {
     let knows = |body: &Value| tool_results(body).last().is_some_and(|last| last.text.contains("cursor"));
     model.seen(|request| request.marker.as_deref() == Some("SUPERVISE") && knows(&request.body)).await?;

@@ -1,5 +1,5 @@
 //! `cargo xtask save-data-dir`: saves the data directory of a hub of this version, for the tests of later
-//! versions. `plexus_e2e::saved` defines its contents.
+//! versions. `plexus_e2e::saved_data_dir` defines its contents.
 
 use std::path::PathBuf;
 

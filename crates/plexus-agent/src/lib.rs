@@ -1,5 +1,5 @@
 //! Runs one child process of a session. The crate owns the child's command line, its keeper, the two append-only files
-//! between keeper and hub, and the process tree (`docs/design`, "A child and its keeper").
+//! between keeper and hub, and the process tree (`docs/design/1-two-files.md`).
 //!
 //! It owns the contents of `DIR/sessions/<id>/runs/<n>/` and the processes of that run. `plexus-claude` interprets the
 //! lines. The hub decides which runs exist and when each one starts and ends.

@@ -72,7 +72,7 @@ impl RunDir {
         }
         std::fs::remove_dir(&self.path)?;
         for above in self.path.ancestors().skip(1).take(2) {
-            // The folder still holds other runs of the session, or files that are not ours to delete.
+            // The folder still holds other runs of the session, or files that Plexus did not create.
             if std::fs::remove_dir(above).is_err() {
                 break;
             }

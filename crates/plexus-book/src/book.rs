@@ -1,5 +1,5 @@
-//! The approval book: it resolves approvals and waits for their answers. In memory it only knows when approvals expire; the
-//! ledger is the truth.
+//! The approval book: it resolves approvals and waits for their answers. In memory it holds only the deadlines of approvals; the
+//! ledger is the source of truth.
 
 use std::sync::Arc;
 

@@ -18,7 +18,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(200);
 pub trait Meter: Send + Sync {
     /// A commit was accepted or refused after this time.
     fn committed(&self, after: Duration, outcome: &Result<Committed, StoreError>);
-    /// Something waits for the store, until the returned value is dropped.
+    /// Counts one waiting change or answer until the returned value is dropped.
     fn hold(&self) -> Box<dyn Any + Send>;
 }
 
@@ -44,8 +44,8 @@ impl Commits {
         &*self.ledger
     }
 
-    /// Makes changes durable. The observer of the ledger calls [`Commits::publish`]: a caller that vanishes in between
-    /// leaves no waiter uninformed.
+    /// Commits changes durably. The observer of the ledger calls [`Commits::publish`], so waiting tasks are notified even if
+    /// the caller is dropped meanwhile.
     ///
     /// # Errors
     /// When the store refuses the changes, or is unavailable.
@@ -82,7 +82,7 @@ impl Commits {
         self.signals.wake(&Topic::AnyCommit);
     }
 
-    /// Tries a step until the store can do it. Whatever cannot be stored or read is held, never answered.
+    /// Retries a step until the store succeeds. Until then the change is held and nothing is answered.
     pub async fn retry<T, F>(&self, step: impl Fn() -> F) -> T
     where
         F: Future<Output = Result<T, StoreError>>,

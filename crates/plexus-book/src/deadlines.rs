@@ -41,7 +41,7 @@ impl Deadlines {
         }
     }
 
-    /// Waits for the next deadline. The same approval is due again until its deadline is set anew. For one waiter at a time.
+    /// Waits for the next deadline. The same approval is due again until it gets a new deadline. For one waiter at a time.
     pub async fn due(&self) -> ApprovalId {
         loop {
             let first = self.schedule.lock().unwrap_or_else(PoisonError::into_inner).by_time.first().copied();

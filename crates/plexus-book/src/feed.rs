@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::commits::Commits;
 use crate::signals::{Topic, next};
 
-/// How long entries are gathered: agents that ask at the same time are answered in one round.
+/// How long entries are collected, so that simultaneous approval requests are returned in one round.
 const GATHER: Duration = Duration::from_millis(50);
 /// The number of entries in one answer; the rest follows with the next.
 const PAGE: u64 = 500;
@@ -47,7 +47,7 @@ impl Commits {
                 return Ok(NewEntries { newest, rows: Vec::new() });
             }
             if rows.is_empty() {
-                // A timeout is no error: the next round finds no entries.
+                // A timeout is not an error: the next round finds no entries.
                 let _ = timeout_at(deadline, next(&mut signal)).await;
             }
         }

@@ -2,7 +2,7 @@
 //! whose environment names a file; a release build has none.
 
 /// Ends the process if `PLEXUS_KILL_POINT_FILE` names a file that contains `operation: step`. The file is removed first, so
-/// that the next hub lives.
+/// that the next hub continues past this point.
 #[cfg(not(feature = "explore"))]
 pub fn kill_point(operation: &str, step: &str) {
     #[cfg(debug_assertions)]

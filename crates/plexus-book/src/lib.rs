@@ -1,7 +1,7 @@
 //! The approval book. [`Commits`] writes to the ledger and wakes the tasks that wait for a change. [`Book`] resolves
-//! approvals, waits for their answers, and lets them expire.
+//! approvals, waits for their answers, and expires them at their deadlines.
 //!
-//! The crate knows neither sessions nor doors nor who may answer. It uses a [`plexus_store::Ledger`] and `tokio` only, so
+//! The crate does not depend on sessions, doors or access rules. It uses a [`plexus_store::Ledger`] and `tokio` only, so
 //! `explore/` runs the same code under a scheduler that tries different interleavings.
 
 #[cfg(feature = "explore")]

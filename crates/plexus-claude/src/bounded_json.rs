@@ -2,7 +2,7 @@
 //!
 //! [`BoundedJson`] sits between a reader and serde_json. It truncates every string after a number of characters, because
 //! serde_json collects a whole string before a caller can reject it, and truncates numbers likewise. It fails at
-//! extreme nesting, because even skipped values cost a byte per level. It replaces an escaped lone surrogate by U+FFFD:
+//! extreme nesting, because even skipped values cost a byte per level. It replaces an escaped lone surrogate with U+FFFD:
 //! JavaScript writes one for text that was cut inside an emoji, and serde_json rejects it.
 
 use std::io::{self, Read};

@@ -1,5 +1,5 @@
-//! The web console as it was built out of `ui/`, as files in the program. Whether there is one depends on whether Node was at
-//! hand when the program was built; without it there is one page that says so. How files are served is for the server.
+//! The files of the web console, built from `ui/` and embedded in the program. If Node was missing when the program was
+//! built, the only file is a page that says so. `plexus-server` serves the files.
 
 use std::borrow::Cow;
 
@@ -9,18 +9,18 @@ use rust_embed::{EmbeddedFile, RustEmbed};
 #[folder = "$OUT_DIR/dist"]
 struct Built;
 
-/// Why there is no console in this program; empty where there is one.
+/// Why this program has no console; empty if it has one.
 const MISSING: &str = env!("PLEXUS_CONSOLE_MISSING");
 
-/// The page that stands in for the console.
+/// The page that replaces a missing console.
 const STAND_IN: &str = include_str!("missing.html");
 
 /// A file of the console.
 #[derive(Debug, Clone)]
 pub struct File {
-    /// What is in it.
+    /// Its content.
     pub content: Cow<'static, [u8]>,
-    /// The same, compressed by gzip, where that is smaller.
+    /// The content compressed with gzip, if that is smaller.
     pub gzip: Option<Cow<'static, [u8]>>,
     /// Its media type.
     pub media_type: &'static str,
@@ -28,7 +28,7 @@ pub struct File {
     pub immutable: bool,
 }
 
-/// The file of this path, which begins with no slash; `index.html` is always there.
+/// The file at this path, which has no leading slash. `index.html` always exists.
 pub fn file(path: &str) -> Option<File> {
     if path.ends_with(".gz") {
         return None;
@@ -54,7 +54,7 @@ pub fn missing() -> Option<&'static str> {
     (!MISSING.is_empty()).then_some(MISSING)
 }
 
-/// What a build of ours consists of; anything else is not served.
+/// The media type of each kind of file in a build. No other file is served.
 fn media_type(path: &str) -> Option<&'static str> {
     Some(match path.rsplit_once('.')?.1 {
         "html" => "text/html; charset=utf-8",

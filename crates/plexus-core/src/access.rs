@@ -1,6 +1,6 @@
 //! Access control: this module alone decides which methods a caller may call, and which sessions and approvals it may
-//! read or decide. A method declares what it [`Needs`]; [`admit`] checks that this kind of caller may do that at all,
-//! and the `find_` functions check how the caller is related to the session. A session or approval that the caller
+//! read or decide. A method declares what it [`Needs`]; [`admit`] checks that this kind of caller can have that
+//! access, and the `find_` functions check how the caller is related to the session. A session or approval that the caller
 //! cannot access is reported as not found.
 
 use plexus_protocol::stream::Access;
@@ -190,7 +190,7 @@ pub(crate) async fn find_session(
     Err(session_not_found(called))
 }
 
-/// Finds an approval that the caller may do this with, and how the caller is related to its session.
+/// Finds an approval that the caller may access in this way, and how the caller is related to its session.
 pub(crate) async fn find_approval(
     store: &dyn Store,
     caller: &Admitted,
@@ -211,7 +211,7 @@ pub(crate) async fn find_approval(
     Err(Error::new(ErrorKind::ApprovalNotFound, format!("approval `{id}` does not exist")))
 }
 
-/// The living sessions that the caller may read, as trees.
+/// The existing sessions that the caller may read, as trees.
 pub(crate) async fn visible_sessions(
     store: &dyn Store,
     caller: &Admitted,
@@ -219,7 +219,7 @@ pub(crate) async fn visible_sessions(
     Ok(visible_to(&caller.principal, store.sessions_with_state().await.map_err(store_error)?))
 }
 
-/// The living descendants of `session`, each after its parent.
+/// The existing descendants of `session`, each after its parent.
 pub(crate) async fn descendants(store: &dyn Store, session: SessionId) -> Result<Vec<SessionRow>, Error> {
     let all = store.sessions().await.map_err(store_error)?;
     let mut found: Vec<SessionRow> = Vec::new();

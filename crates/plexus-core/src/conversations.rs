@@ -74,7 +74,7 @@ pub(crate) async fn page(
 }
 
 /// A page of the trees that the caller may read completely. Callers that cannot read everything get only trees of
-/// living sessions.
+/// existing sessions.
 pub(crate) async fn readable_trees(
     store: &dyn Store,
     caller: &Admitted,

@@ -1,5 +1,5 @@
 //! The environment of the processes that the hub starts for a session: the hub's own without its secrets, the variables
-//! of the session, the shell that the hub chooses, and a mark by which the hub finds all descendants of the process.
+//! of the session, the shell that the hub chooses, and the variable by which the hub finds all descendants of the process.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

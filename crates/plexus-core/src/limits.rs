@@ -19,7 +19,7 @@ pub struct Limits {
     pub sessions: usize,
     /// Levels of sessions below the root of a tree.
     pub depth: usize,
-    /// Living descendants of any one agent, at any depth.
+    /// Existing descendants of any one agent, at any depth.
     pub descendants: usize,
     /// Open approvals of all sessions together.
     pub open_approvals: usize,
@@ -154,7 +154,7 @@ impl Limit {
 /// Counts what is about to be stored. It counts ids, so that repeated reports of one item count once.
 #[derive(Debug, Default)]
 pub(crate) struct Reservations {
-    /// The living sessions, and the party that each answers to.
+    /// The existing sessions, and the parent of each.
     sessions: Mutex<HashMap<SessionId, AskedOf>>,
     open: Mutex<OpenApprovals>,
 }

@@ -1,5 +1,5 @@
-//! The parts that the sessions of a hub, their worktrees and its background tasks are made of. Each part owns its state;
-//! nothing here decides anything.
+//! The parts of a hub that its sessions, their worktrees and the background tasks share. Each part owns its state; this
+//! module contains no logic.
 
 use std::path::PathBuf;
 use std::sync::Arc;

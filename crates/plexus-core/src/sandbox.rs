@@ -38,7 +38,7 @@ pub(crate) struct SandboxSetup {
 }
 
 impl SandboxSetup {
-    /// Tries whether the system grants a sandbox, unless the settings turn it off.
+    /// Tests whether the system grants a sandbox, unless the settings disable it.
     pub(crate) async fn tried(settings: &Settings) -> Self {
         let data_dir = settings.data_dir.clone();
         let before = granted_before(&data_dir);

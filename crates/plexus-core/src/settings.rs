@@ -75,7 +75,7 @@ pub struct Settings {
     pub limits: Limits,
     /// What the hub keeps, and for how long.
     pub retention: Retention,
-    /// Notifications for an operator who is not looking; `None` for no notifications.
+    /// Notifications for an operator who is not watching; `None` for no notifications.
     pub notify: Option<NotifySettings>,
     /// A file outside the data directory that receives heads of the audit log.
     pub audit_head_file: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! Values for unit tests: a session, its configuration, and the settings of a hub that does nothing by itself.
+//! Values for unit tests: a session, its configuration, and the settings of a hub without background work.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
-//! The living sessions as trees: the order and depth in which a caller sees them, and the totals of each session with
+//! The existing sessions as trees: the order and depth in which a caller sees them, and the totals of each session with
 //! its descendants. All of it is computed from one read of the store, however many sessions exist. This module only
-//! considers who is above whom; `access` decides what a caller may do with them.
+//! computes ancestry; `access` decides what a caller may do with a session.
 
 use std::collections::{HashMap, HashSet};
 
@@ -31,7 +31,7 @@ pub(crate) fn visible_to(principal: &Principal, sessions: Vec<SessionWithState>)
         below.entry(session.row.answers_to.key()).or_default().push(at);
     }
     let is_top = |session: &SessionWithState| match principal {
-        // A session without a living parent is the root of its own tree.
+        // A session without an existing parent is the root of its own tree.
         Principal::Operator | Principal::Token { .. } => !ids.contains(&session.row.answers_to.key()),
         Principal::Parent { .. } => session.row.answers_to == principal.asked_as(),
         Principal::Session { id, .. } => session.row.id == *id,

@@ -7,24 +7,24 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::rule::{Rule, RuleError, Specifier};
 
-/// What a rule does to the calls it means.
+/// What happens to the calls that match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleEffect {
-    /// They run unasked.
+    /// They run.
     Allow,
     /// They do not run.
     Deny,
-    /// Somebody is asked each time.
+    /// They need approval.
     Ask,
 }
 
-/// One line of a policy.
+/// One rule of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 pub struct RuleEntry {
     rule: Rule,
     effect: RuleEffect,
-    /// When it ceases to count, in seconds since 1970
+    /// When it expires, in seconds since 1970
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<u64>,
 }

@@ -32,7 +32,7 @@ impl ApprovalKind {
     }
 }
 
-/// The status of an approval: `pending` until it is resolved, then one of the others for good.
+/// The status of an approval: `pending` until it is resolved; the others are final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalStatus {
@@ -222,7 +222,7 @@ pub struct Passed {
     pub why: WentOn,
     /// Who escalated it: that decider, an ancestor of it, or the hub.
     pub by: Decider,
-    /// The opinion of the one who escalated it. Trust it only as far as its author.
+    /// The opinion of the decider that escalated it. Trust it only as far as its author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opinion: Option<String>,
     /// When it escalated.
@@ -271,7 +271,7 @@ pub struct Approval {
     /// The sub-agent that requests it, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<String>,
-    /// The path because of which Claude Code requests it. Written by the child: do not trust it.
+    /// The path that caused the request. Written by the child: do not trust it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_path: Option<String>,
     /// Whether the tool requires an answer by a person.

@@ -112,7 +112,7 @@ pub enum Format {
     Messages,
 }
 
-/// Declares parameters that select a page of a conversation. `serde(flatten)` is no alternative: its error messages do not name
+/// Declares parameters that select a page of a conversation. `serde(flatten)` is not an alternative: its error messages do not name
 /// the field.
 macro_rules! page_of_a_path {
     ($(#[$attribute:meta])* $name:ident { $($more:tt)* }) => {

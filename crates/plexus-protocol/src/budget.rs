@@ -23,7 +23,7 @@ pub enum BudgetLimit {
     Children,
 }
 
-/// The largest amount of a grant, in dollars, seconds or pieces.
+/// The largest amount of a grant, in dollars, seconds or counts.
 const MOST: f64 = 1e9;
 
 impl BudgetLimit {
@@ -52,7 +52,7 @@ impl BudgetLimit {
     /// Converts an amount to units, rounded up: any use counts in full. `None` if the amount is not positive.
     pub fn units(self, amount: f64) -> Option<u64> {
         let fits = amount > 0.0 && amount <= MOST;
-        // A dollar less a part that no float can tell is still a dollar.
+        // Subtracts the rounding error of a float, so that a whole amount is not rounded up by one unit.
         fits.then(|| ((amount * f64::from(self.units_in_one()) - 1e-6).ceil() as u64).max(1))
     }
 
@@ -67,7 +67,7 @@ impl BudgetLimit {
     }
 }
 
-/// The budget of a session and all below it; what is omitted is not limited.
+/// The budget of a session and all below it; omitted fields are unlimited.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
@@ -141,7 +141,7 @@ pub struct LimitView {
     pub left: Number,
 }
 
-/// The budgets of a session; what is not limited is omitted.
+/// The budgets of a session; unlimited ones are omitted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BudgetView {
     /// Dollars.

@@ -75,7 +75,7 @@ pub enum ErrorKind {
     BeyondScope,
     /// The grant is larger than what is left.
     BudgetExceeded,
-    /// The budget of the session is used up.
+    /// The budget of the session is exhausted.
     BudgetExhausted,
     /// A rule denies the call.
     DeniedByRule,

@@ -273,7 +273,7 @@ pub struct Finished {
     pub result: Option<String>,
 }
 
-/// Result of `loopback.wait`; without news it has fewer than 100 bytes.
+/// Result of `loopback.wait`; if empty, under 100 bytes.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum WaitResult {

@@ -38,7 +38,7 @@ impl Principal {
     /// The address for approvals that this caller decides.
     pub fn asked_as(&self) -> AskedOf {
         match self {
-            // What is asked of the operator is there for those who stand in for it.
+            // A token acts for the operator, so approvals addressed to the operator are addressed to it as well.
             Self::Operator | Self::Token { .. } => AskedOf::Operator,
             Self::Parent { id } => AskedOf::Parent { id: id.clone() },
             Self::Session { id, .. } => AskedOf::Session { id: *id },

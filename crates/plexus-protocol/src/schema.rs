@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value};
 
-/// The published schema of `T`: inlined, trimmed, and made of objects only.
+/// The published schema of `T`: inlined, trimmed, and without boolean subschemas.
 pub fn of<T: JsonSchema>() -> Map<String, Value> {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
@@ -56,7 +56,7 @@ impl NamedSchemas {
         self.read.subschema_for::<T>();
     }
 
-    /// The types that were referred to, by name: those that the hub reads, then those that it writes.
+    /// The referenced types, by name: the types that the hub reads, then the types that it writes.
     pub fn into_definitions(mut self) -> Definitions {
         Definitions { read: self.read.take_definitions(true), written: self.written.take_definitions(true) }
     }
@@ -84,7 +84,7 @@ fn trim(schema: &mut Value) {
         object.remove("additionalProperties");
     }
     if let Some(Value::Array(types)) = object.get_mut("type") {
-        // `null` is how schemars writes `Option`; leaving the field out says the same in fewer bytes.
+        // schemars writes `null` for `Option`. Omitting the field has the same meaning in fewer bytes.
         types.retain(|t| t != "null");
         if let [only] = types.as_slice() {
             let only = only.clone();

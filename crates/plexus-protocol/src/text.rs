@@ -1,14 +1,14 @@
-//! Long and hostile texts on their way to a reader: cut where a reader asked for little, and with the characters
-//! that could mislead a person or a terminal made visible.
+//! Prepares long and hostile texts for a reader. It truncates them to the requested size, and escapes characters that
+//! could mislead a person or a terminal.
 
 use serde_json::{Map, Value};
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory as _};
 
-/// Where a text field is cut unless the reader asks otherwise.
+/// The length at which a text field is truncated by default.
 pub const MAX_TEXT_BYTES: usize = 8 * 1024;
 
-/// Cuts every string in `value`, names of fields included, that is longer than `max_bytes` (at a character boundary)
-/// and escapes what could mislead its reader; says whether anything was cut.
+/// Truncates every string in `value`, including field names, to `max_bytes` (at a character boundary) and escapes
+/// misleading characters. Returns whether any string was truncated.
 pub fn shorten(value: &mut Value, max_bytes: usize) -> bool {
     match value {
         Value::String(text) => shorten_text(text, max_bytes),
@@ -39,7 +39,7 @@ fn shorten_names(fields: &mut Map<String, Value>, max_bytes: usize) -> bool {
     let mut cut = false;
     for (mut name, value) in std::mem::take(fields) {
         cut |= shorten_text(&mut name, max_bytes);
-        // Two names that look the same now must not hide each other's values.
+        // Two names may be equal after truncation and escaping. Neither value may replace the other.
         while fields.contains_key(&name) {
             name.push('\'');
         }
@@ -48,7 +48,7 @@ fn shorten_names(fields: &mut Map<String, Value>, max_bytes: usize) -> bool {
     cut
 }
 
-/// Whether [`shorten`] would cut anything.
+/// Whether [`shorten`] would truncate any string.
 pub fn is_cut_at(value: &Value, max_bytes: usize) -> bool {
     match value {
         Value::String(text) => text.len() > max_bytes,
@@ -60,11 +60,10 @@ pub fn is_cut_at(value: &Value, max_bytes: usize) -> bool {
     }
 }
 
-/// `text` with control and direction characters, and those that show as nothing, written as `\u{…}`; `None` when there are
-/// none.
+/// `text` with control, direction and invisible characters escaped as `\u{…}`; `None` if it contains none of them.
 ///
-/// Tab and newline stay: they are what texts are made of. The rest can move a cursor, hide a line or a message, or turn the
-/// reading order around.
+/// Tab and newline stay, because they are part of ordinary text. The other characters can move a cursor, hide text, or
+/// reverse the reading order.
 pub fn visible(text: &str) -> Option<String> {
     if !text.chars().any(is_misleading) {
         return None;
@@ -80,7 +79,7 @@ pub fn visible(text: &str) -> Option<String> {
     Some(clean)
 }
 
-/// Control and format characters, separators of lines, characters that Unicode assigns to nothing, and letters that are drawn as nothing.
+/// Whether a character is a control or format character, a line separator, unassigned in Unicode, or an invisible letter.
 fn is_misleading(c: char) -> bool {
     use GeneralCategory::{
         Control, Format, LineSeparator, ParagraphSeparator, PrivateUse, Surrogate, Unassigned,

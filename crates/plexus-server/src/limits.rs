@@ -1,5 +1,5 @@
 //! The limits of the doors: how long the hub waits for a peer, and how many connections, calls and bytes it holds for
-//! it. The settings come from `[doors]` in `plexus.toml`. The modules that wait or hold enforce the limits.
+//! that peer. The settings come from `[doors]` in `plexus.toml`. The modules that wait or hold enforce the limits.
 
 use std::time::Duration;
 

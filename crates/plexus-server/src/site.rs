@@ -1,4 +1,4 @@
-//! The site that the hub is to a browser: the hosts that reach it, and the pages whose requests it accepts. A request
+//! The hub as a web site: the host names that browsers use for it, and the pages whose requests it accepts. A request
 //! must name one of these hosts, including the port, so a foreign DNS name that points at this machine does not work. A
 //! request from a page must come from one of the hub's own pages.
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::StoreError;
 
-/// Where the conversation of a new session begins.
+/// Where the conversation of a new session starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConversationStart {
     /// At the root of a new tree.

@@ -18,8 +18,8 @@ use crate::{
 #[derive(Debug, Clone)]
 pub enum Change {
     /// Creates a session, and its conversation tree unless it continues an existing one. It has an audit entry. Refused with
-    /// `NameTaken`; with `NoSuchSession` if the session it answers to is deleted; with `BudgetExhausted` if that one may
-    /// create no more.
+    /// `NameTaken`; with `NoSuchSession` if its parent session is deleted; with `BudgetExhausted` if the parent may not
+    /// create more sessions.
     CreateSession(Box<NewSession>),
     /// Renames a session. Refused with `NameTaken`.
     RenameSession(SessionId, SessionName),
@@ -67,7 +67,7 @@ pub enum Change {
         /// The uuid of the prompt.
         prompt_uuid: String,
     },
-    /// Stores what the owner of the session has to remember of a turn.
+    /// Stores the progress of a turn for the owner of the session.
     Progress(SessionId, u64, Value),
     /// Appends an event to a turn, under its next number.
     Event(SessionId, u64, Box<Event>),
@@ -99,18 +99,18 @@ pub enum Change {
         cost_usd: f64,
     },
     /// The gate answered a call. An answer `Allow` or `Deny` has an audit entry. A call that is not denied counts as used. If a
-    /// budget that it needs is exhausted, the call is held and more is requested ([`Committed::held`]).
+    /// budget that it needs is exhausted, the call is held and a budget approval is created ([`Committed::held`]).
     Call(Box<CallRow>, CallInput),
     /// The gate answered a held call.
     Release(Box<CallRow>, CallInput),
     /// Sets budgets of a session, in units; other limits stay. Refused with `BudgetExceeded` if the nearest grant above has
-    /// less left, with `BudgetInUse` if more is used or set aside already.
+    /// less left, with `BudgetInUse` if more is already used or reserved.
     SetBudget(SessionId, Vec<(BudgetLimit, u64)>),
     /// A session has used this many units of a limit.
     Spend(SessionId, BudgetLimit, u64),
     /// Changes nothing. Refused with `BudgetExhausted` if nothing is left for another turn of this session.
     CheckBudget(SessionId),
-    /// Requests more if the cost or time of a running turn is exhausted ([`Committed::held`]).
+    /// Creates a budget approval if the cost or time budget of a running turn is exhausted ([`Committed::held`]).
     AskBudget(SessionId),
     /// Creates an approval: appends `approval_requested` to its turn, and an `Asked` feed entry for `asked_of` and for
     /// everyone in `passed`. Refused with `KeyTaken`.
@@ -125,8 +125,8 @@ pub enum Change {
         /// The answer.
         decision: Box<Decision>,
     },
-    /// Like `Resolve`, but changes nothing if the approval is already resolved, or if it is to expire and its deadline was
-    /// extended.
+    /// Like `Resolve`, but changes nothing if the approval is already resolved, or if the status is `Expired` and the
+    /// deadline was extended.
     ResolveIfPending {
         /// The approval.
         approval: ApprovalId,
@@ -141,7 +141,7 @@ pub enum Change {
     Escalate {
         /// The approval.
         approval: ApprovalId,
-        /// The addressees that it leaves, the present one first. The store sets the time.
+        /// The addressees that the approval leaves, the current one first. The store sets the time.
         passed_over: Vec<Passed>,
         /// The new addressee.
         to: AskedOf,

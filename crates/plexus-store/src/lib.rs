@@ -1,7 +1,7 @@
 //! The durable state of the hub: sessions, runs, turns, events, approvals, conversation trees and the audit log.
 //!
 //! The hub uses one small trait, [`Store`]. Every write is a list of [`Change`]s that become durable together or not at
-//! all; what has to be published is committed first. `domain` contains the rules of each change, over the row interface in
+//! all. A change is published only after its commit. `domain` contains the rules of each change, over the row interface in
 //! `rows`. A backend implements that interface and the reads: `sqlite`, and `memory` for tests. `tests/contract.rs` is the
 //! suite that every backend has to pass.
 
@@ -70,8 +70,8 @@ pub enum Refusal {
     /// The approval is already resolved, as this row shows.
     #[error("approval {} is already resolved", .0.approval.id)]
     AlreadyResolved(Box<ApprovalRow>),
-    /// The approval has another addressee by now, as this row shows.
-    #[error("approval {} has another addressee by now", .0.approval.id)]
+    /// The approval now has another addressee, as this row shows.
+    #[error("approval {} now has another addressee", .0.approval.id)]
     AskedOfAnother(Box<ApprovalRow>),
     /// The node does not exist.
     #[error("node {0} does not exist")]
@@ -85,19 +85,19 @@ pub enum Refusal {
     /// The token does not exist, is revoked or has expired.
     #[error("token `{0}` does not exist")]
     NoSuchToken(TokenName),
-    /// The budget above, from which a grant is taken, has less left.
+    /// The grant is larger than the remaining budget of the session above.
     #[error(
         "the budget is too large: session {} has {} of {} left to grant",
         .0.session, .0.limit.shown(.0.left()), .0.limit.as_str()
     )]
     BudgetExceeded(BudgetRow),
-    /// A grant cannot be less than what is used of it and set aside for the sessions below.
+    /// A grant cannot be less than the amount that is already used and reserved for the sessions below.
     #[error(
         "the budget is too small: {} of {} are already used or granted to the sessions below",
         .0.limit.shown(.0.own + .0.below), .0.limit.as_str()
     )]
     BudgetInUse(BudgetRow),
-    /// Nothing is left of a budget.
+    /// A budget is exhausted.
     #[error(
         "the {} budget of session {} is exhausted: of {} it has used {} and granted {} to the sessions below; \
          claudecode.set_budget grants more",
@@ -109,14 +109,14 @@ pub enum Refusal {
     KeyTaken,
 }
 
-/// Is notified of every commit.
+/// A callback that receives every commit.
 pub type Observer = Box<dyn Fn(&Committed) + Send>;
 
 /// The part of a store that the approval book uses: all writes, and the state of approvals. A read sees every commit that was
-/// acknowledged before it began.
+/// acknowledged before it started.
 #[async_trait]
 pub trait Ledger: Send + Sync + 'static {
-    /// Makes all of `changes` durable, or none of them.
+    /// Commits all of `changes` durably, or none of them.
     async fn commit(&self, at: UnixSeconds, changes: Vec<Change>) -> Result<Committed, StoreError>;
     /// Replaces the observer. It is called once a commit is durable and before the caller of `commit` gets its result, even if
     /// that caller is gone. An observer returns quickly and never waits.

@@ -32,7 +32,7 @@ pub(crate) fn as_blocks(content: Value) -> Vec<Value> {
     }
 }
 
-/// Surrounds each character of a script without spaces between words by spaces, so that a search finds it as a word.
+/// Adds spaces around each character of a script without spaces between words, so that a search finds it as a word.
 pub(crate) fn spaced(text: &str) -> String {
     let mut spaced = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,4 +1,4 @@
-//! Pages of rows are limited by size: rows with text from a child may be large.
+//! Limits a page of rows by its size in bytes, because rows with text from a child may be large.
 
 /// How many bytes the rows of one page have at most, unless one row alone is larger.
 const PAGE_BYTES: usize = 1024 * 1024;

@@ -101,7 +101,7 @@ fn a_full_disk_stores_nothing_partially_and_recovers() {
     assert!(shown.contains("had no room, then had some"), "{shown}");
 }
 
-// ---- What the children do. Run by anyone else, these do nothing.
+// ---- What the children do. In any other process these do nothing.
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn child_commits_until_it_is_killed() {

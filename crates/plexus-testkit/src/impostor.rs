@@ -1,4 +1,4 @@
-//! Another program on the port of a hub that does not run. A command of an agent could be such a program. It accepts and records every
+//! Another program on the port of a hub that is not running. A command of an agent could be such a program. It accepts and records every
 //! request, and answers that everything is allowed.
 
 use std::io;

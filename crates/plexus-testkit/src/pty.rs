@@ -81,7 +81,7 @@ impl Pty {
         });
         match waited.await {
             Ok(true) => Ok(()),
-            _ => bail!("`{text}` is not shown; this is:\n{}", self.shown()),
+            _ => bail!("`{text}` is not on the screen, which shows:\n{}", self.shown()),
         }
     }
 

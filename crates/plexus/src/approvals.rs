@@ -67,7 +67,7 @@ pub(crate) fn run(args: &ApprovalsArgs) -> Result<(), ExpectedError> {
         if args.json.json {
             output::json(&open.iter().map(|found| &found.approval).collect::<Vec<_>>());
         } else if open.is_empty() {
-            output::say("plexus: no approval is open");
+            output::say("plexus: no open approvals");
         } else {
             let blocks: Vec<String> = open.iter().map(|found| block(found, &ids, Shown::First)).collect();
             output::print(&blocks.join("\n\n"));

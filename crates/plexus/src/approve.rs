@@ -70,7 +70,7 @@ pub(crate) fn run(args: &ApproveArgs) -> Result<(), ExpectedError> {
             return Err(ExpectedError::Usage(no_terminal(args)));
         }
         if args.digest.is_some() && args.always.as_deref() == Some("") {
-            let message = "--digest and --always without a rule: the suggested rule would not be shown; name it, as in --always 'Bash(make:*)'";
+            let message = "with --digest, --always needs a rule, because a suggested rule would not be shown; for example --always 'Bash(make:*)'";
             return Err(ExpectedError::Usage(message.to_owned()));
         }
         let hub = HubClient::reach(&args.data_dir).await?;
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &ApproveArgs) -> Result<(), ExpectedError> {
                 }
             }
             Some(_) => {
-                let message = "the digest is that of another call; read this one with `plexus approvals`";
+                let message = "this digest belongs to another call; read this call with `plexus approvals`";
                 return Err(ExpectedError::Refused(message.to_owned()));
             }
             None => confirm_at_terminal(args, &hub, &reviewed, &mut answer).await?,

@@ -49,7 +49,7 @@ enum Verb {
     Console(console::ConsoleArgs),
     /// Start the hub in the background, unless one is running.
     Up(up::UpArgs),
-    /// Show whether a hub is running, and how much is open.
+    /// Show whether a hub is running, and count its sessions and open approvals.
     Status(status::StatusArgs),
     /// Check what Plexus needs, and say how to fix what is missing.
     Doctor(doctor::DoctorArgs),
@@ -141,7 +141,7 @@ pub(crate) struct WatchArgs {
 
 /// Arguments of `plexus mcp`.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  plexus mcp-config claude-code   prints where it goes")]
+#[command(after_help = "Example:\n  plexus mcp-config claude-code   prints it and where to add it")]
 pub(crate) struct McpArgs {
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,

@@ -1,4 +1,4 @@
-//! Plexus: answer for many agents.
+//! The `plexus` program, which supervises many coding agents.
 //!
 //! One verb is one file, and the libraries do the work. A first word that is not a verb is a namespace of the running hub
 //! (`plexus claudecode create …`), whose commands are generated from its schema.

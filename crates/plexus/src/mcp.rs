@@ -153,9 +153,9 @@ impl Toolbox for Relay {
         // Dropping this closes the connection, which cancels the call in the hub.
         match self.call_hub(method.name, params, method.repeat).await {
             Ok(result) => Ok(result),
-            Err(error) if method.name == PERMIT => {
-                Ok(json!({"behavior": "deny", "message": format!("Plexus could not ask: {error}")}))
-            }
+            Err(error) if method.name == PERMIT => Ok(
+                json!({"behavior": "deny", "message": format!("Plexus could not request approval: {error}")}),
+            ),
             Err(error) => Err(describe(&error)),
         }
     }

@@ -1,4 +1,4 @@
-//! The confirmation after an answer: what was answered, or who was first.
+//! The confirmation after an answer: the answer, or, if the approval was already resolved, who resolved it.
 
 use plexus_protocol::loopback::Answered;
 use plexus_protocol::{Approval, ApprovalKind, ApprovalStatus, Decider, Decision, Object};

@@ -1,4 +1,4 @@
-//! Output for users: results on stdout, messages on stderr. A closed terminal is no failure.
+//! Output for users: results on stdout, messages on stderr. A closed terminal is not an error.
 
 use std::io::Write as _;
 

@@ -118,8 +118,8 @@ fn result(event: &Value, inner: &str) -> String {
     let first = one_line(whole.lines().next().unwrap_or_default(), WIDTH);
     let more = match whole.lines().count() {
         0 | 1 => String::new(),
-        2 => " (and 1 line more)".to_owned(),
-        lines => format!(" (and {} lines more)", lines - 1),
+        2 => " (and 1 more line)".to_owned(),
+        lines => format!(" (and {} more lines)", lines - 1),
     };
     let mark = if event["is_error"] == true { "  !" } else { "  |" };
     format!("{inner}{mark} {first}{more}").trim_end().to_owned()
@@ -147,9 +147,9 @@ mod tests {
         let call = json!({"type": "tool_use", "tool_name": "Bash", "input": {"command": "ls\nls"}});
         assert_eq!(event(&call).unwrap(), "> Bash ls⏎ls");
         let ran = json!({"type": "tool_result", "output": "a\nb\nc\n", "is_error": false});
-        assert_eq!(event(&ran).unwrap(), "  | a (and 2 lines more)");
+        assert_eq!(event(&ran).unwrap(), "  | a (and 2 more lines)");
         let two = json!({"type": "tool_result", "output": "a\nb\n", "is_error": false});
-        assert_eq!(event(&two).unwrap(), "  | a (and 1 line more)");
+        assert_eq!(event(&two).unwrap(), "  | a (and 1 more line)");
         let refused =
             json!({"type": "tool_result", "output": [{"type": "text", "text": "no"}], "is_error": true});
         assert_eq!(event(&refused).unwrap(), "  ! no");

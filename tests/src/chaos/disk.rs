@@ -1,5 +1,5 @@
-//! A disk that fails under the hub's store for short periods: no space, failed writes, failed syncs, all of them or some. The hub reads the
-//! fault from a file (`faulty_disk` in `plexus-store`). A period may start before a hub and end after it.
+//! A disk that fails under the hub's store for short periods: no space, failed writes, failed syncs, on every operation or on some. The hub
+//! reads the fault from a file (`faulty_disk` in `plexus-store`). A period may start before the hub starts and end after it exits.
 
 use std::path::PathBuf;
 use std::sync::Arc;

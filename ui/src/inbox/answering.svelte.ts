@@ -35,7 +35,7 @@ const NOT_REPORTED = 'the hub did not report the outcome';
 const AT_ONCE = 100;
 
 class Answering {
-  /** The approvals whose answers are on their way. */
+  /** The approvals whose answers are being sent. */
   inFlight = new SvelteSet<string>();
   /** The error of the last answer, by approval. */
   problems = new SvelteMap<string, string>();

@@ -9,7 +9,7 @@ const ATTENTION: Record<Attention, { text: string; tone: Tone }> = {
   permission: { text: 'waiting for approval of a tool call', tone: 'asks' },
   question: { text: 'asking a question', tone: 'asks' },
   plan: { text: 'presenting a plan', tone: 'asks' },
-  budget: { text: 'budget used up', tone: 'asks' },
+  budget: { text: 'budget exhausted', tone: 'asks' },
   rate_limited: { text: 'rate-limited by the API', tone: 'trouble' },
   api_retry: { text: 'API error, retrying', tone: 'trouble' },
   stalled: { text: 'stalled: no response from the model', tone: 'trouble' },
@@ -55,8 +55,8 @@ export const MODES = {
 } as const;
 export const POLICIES = {
   own_course: 'Claude Code’s permission rules decide',
-  ask_all: 'every call needs an approval',
-  approvals: 'only reads run without an approval',
+  ask_all: 'every call needs approval',
+  approvals: 'only reads run without approval',
   plan: 'starts with a plan',
   allow_all: 'every call runs and is logged',
 } as const;

@@ -136,7 +136,7 @@ pub fn try_sandbox(dir: &Path, tracing: Tracing, required: &BTreeSet<SandboxPart
 }
 
 /// Moves the calling process into a sandbox, as for a child, or returns the reason for the failure; the caller decides
-/// what depends on it. The process must have one thread. Afterwards the directory is empty for it, which is verified.
+/// how to handle it. The process must have one thread. Afterwards the directory is empty for it, which is verified.
 pub fn enter_sandbox(sandbox: &Sandbox) -> Result<(), String> {
     let text = |error: io::Error| error.to_string();
     let plan = Plan::of(sandbox, Path::new("/")).map_err(text)?;

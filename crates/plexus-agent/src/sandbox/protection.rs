@@ -1,5 +1,6 @@
-//! What a sandbox protects besides the hub's files, and by which mechanism of this system: other processes from
-//! signals, and the descriptors and memory of Claude Code itself. Each is held or open, with a reason for the operator.
+//! The protections of a sandbox besides hiding the hub's files. They protect other processes from signals, and the
+//! descriptors and memory of Claude Code itself. Each protection is active, with its mechanism, or missing, with a reason
+//! for the operator.
 
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};

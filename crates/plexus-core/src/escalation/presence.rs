@@ -1,5 +1,5 @@
-//! Which callers are present: those in a call now, and those whose last call ended a short time ago. For that long after
-//! its start a hub takes every caller to be present, because none of them had time to call.
+//! Tracks which callers are present. A caller is present during a call and for a short time after it. For the same time
+//! after its start, the hub treats every caller as present, because no caller has had time to call.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
-//! Sessions to wake because approvals wait for them. The owner of a session knows whether it has a turn; this module only
-//! remembers who was asked, because a commit is published where nothing can be awaited.
+//! Sessions to wake because approvals wait for them. The owner of a session knows whether the session has a turn. This
+//! module only stores the addressees, because code that publishes a commit cannot await.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};

@@ -31,7 +31,7 @@ impl Hub {
     /// Exchanges a sign-in code for a token; `None` for a code that was used, has expired or never existed.
     ///
     /// # Errors
-    /// When the token cannot be stored; the code is used up all the same.
+    /// When the token cannot be stored; the code cannot be used again in either case.
     pub async fn sign_in(&self, code: &str) -> Result<Option<SignedIn>, Error> {
         self.sign_in_codes.sign_in(self.commits(), code).await
     }

@@ -1,4 +1,4 @@
-//! Notifies an operator who is not looking, by a configured command or on the desktop: when an approval has been open
+//! Notifies an operator who is not watching, by a configured command or on the desktop: when an approval has been open
 //! for some time, a turn finished, or a budget runs low. This module owns the pending notifications and the list of
 //! delivered ones. It never delays the work that it reports.
 

@@ -1,4 +1,4 @@
-//! Loading what an earlier hub left of a session, and attaching to its process.
+//! Loads the state of a session that an earlier hub left, and attaches to its process.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -20,9 +20,9 @@ const RETRY_AFTER: Duration = Duration::from_millis(500);
 enum RecoveryError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("the store has no keeper for it")]
+    #[error("the store has no keeper for the run")]
     NoKeeper,
-    #[error("cannot use its run directory: {0}")]
+    #[error("cannot use the run directory: {0}")]
     Files(#[from] std::io::Error),
 }
 

@@ -1,4 +1,4 @@
-//! The process of a session at the edge: its keeper, its journal and its outbox. What they mean is up to `machine`.
+//! The I/O with the process of a session: its keeper, its journal and its outbox. `machine` interprets their content.
 
 use std::io;
 

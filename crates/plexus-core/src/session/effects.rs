@@ -1,5 +1,5 @@
-//! Carrying out the effects of the state machine, in order. The effects that follow from the result of one are carried out
-//! before the next.
+//! Carries out the effects of the state machine, in order. If the result of an effect causes further effects, they are
+//! carried out before the next one.
 
 use std::time::Duration;
 
@@ -116,7 +116,7 @@ impl Owner {
         })
     }
 
-    /// Sends a line to the child, however long the disk takes to have room for it.
+    /// Sends a line to the child. Retries until the disk has space for it.
     async fn send(&mut self, line: &str) -> Result<(), Closing> {
         let mut pause = FIRST_PAUSE;
         let mut held = None;
@@ -145,7 +145,7 @@ impl Owner {
         }
     }
 
-    /// A child whose stdin cannot be closed is ended when its time is over.
+    /// A child whose stdin cannot be closed is stopped at its deadline.
     fn close_stdin(&mut self) {
         if let Some(outbox) = self.child.as_mut().and_then(|child| child.outbox.as_mut())
             && let Err(error) = outbox.close_stdin()

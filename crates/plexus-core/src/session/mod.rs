@@ -56,7 +56,7 @@ enum Command {
     },
     /// Add a message to the running turn.
     Send { text: String, reply: oneshot::Sender<Result<u64, Error>> },
-    /// Approvals of descendants wait: begin a turn, unless one is running or was begun for them.
+    /// Approvals of descendants wait: start a turn, unless one is running or was started for them.
     Wake,
     /// End the running turn and keep the process.
     Interrupt { reply: oneshot::Sender<()> },

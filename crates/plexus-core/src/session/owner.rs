@@ -21,7 +21,7 @@ use super::machine::{Input, Machine, Now, Shared};
 use crate::lineage::known_lineage;
 use crate::parts::Parts;
 
-/// How much of a journal is read before commands are looked at again.
+/// How much of a journal is read before the owner checks for commands again.
 pub(super) const BATCH_BYTES: usize = 256 * 1024;
 /// How much any session may read at any time. Reading more takes one of a few permits: lines are in memory several times
 /// until they are stored.
@@ -171,7 +171,7 @@ impl Owner {
         }
     }
 
-    /// Commits, and tries until the store accepts it. Meanwhile a stop ends the processes at once, a prompt or a message is
+    /// Commits, and retries until the store accepts the change. Meanwhile a stop ends the processes at once, a prompt or a message is
     /// refused, and every other command waits.
     pub(super) async fn commit(&mut self, changes: Vec<Change>) -> Result<Committed, Closing> {
         if changes.is_empty() {

@@ -160,7 +160,7 @@ impl Owner {
         Ok((child, identity))
     }
 
-    /// Lets the keeper start Claude Code, however long the disk takes to have room for it.
+    /// Lets the keeper start Claude Code. Retries until the disk has space for the message.
     pub(super) async fn release(&mut self) -> Result<(), Closing> {
         while let Some(Child { key, outbox: Some(outbox), .. }) = self.child.as_mut() {
             match outbox.go(&nonce(*key)) {
@@ -175,7 +175,8 @@ impl Owner {
         Ok(())
     }
 
-    /// The MCP servers of the child: the ones it loads, and the hub's if the child asks through it or has the hub's tools.
+    /// The MCP servers of the child: the ones it loads, and the hub's if the child requests approvals through it or has the hub's
+    /// tools.
     fn mcp_config(&self, token: &str, loaded: &Loaded) -> Value {
         let (settings, config) = (&self.parts.settings, self.machine.config());
         let mut servers = json!(loaded.mcp_servers);

@@ -20,7 +20,7 @@ pub(super) struct Found {
 
 impl Owner {
     /// Continues the conversation if Claude Code has a transcript of it, in the home of this environment. A child that was
-    /// killed early leaves none, and resuming it would fail. A fork begins with part of another transcript.
+    /// killed early leaves none, and resuming it would fail. A fork starts with part of another transcript.
     pub(super) async fn conversation(&self, env: &BTreeMap<OsString, OsString>) -> Result<Found, String> {
         let id = self.machine.id().to_string();
         let forked = self.machine.config().forked.clone();

@@ -150,7 +150,7 @@ pub(super) enum Operands {
     Any,
     /// This many are read; a later one is written, or has another meaning.
     AtMost(usize),
-    /// Each starts with this character; otherwise it does more.
+    /// Operands that start with this character are harmless; any other operand is a hazard.
     Beginning(char),
     /// None starts with one of these characters: `@file`, `+command`.
     NotBeginning(&'static str),

@@ -251,7 +251,7 @@ impl Reach {
     }
 }
 
-/// The placeholder that `xargs` replaces by a line of its input.
+/// The placeholder that `xargs` replaces with a line of its input.
 fn replacement<'w>(name: &str, words: &'w [Word]) -> Option<&'w str> {
     let text = |at: usize| words.get(at).and_then(Word::literal);
     let at = (1..words.len()).find(|at| text(*at).is_some_and(|word| word.starts_with("-I")))?;

@@ -55,7 +55,7 @@ pub(crate) enum Access {
 pub(crate) enum Doubt {
     /// Commands that are not among the parts may run.
     Unseen(&'static str),
-    /// The words of the parts may not mean what they say.
+    /// The words of the parts may not show what runs.
     Shifted(&'static str),
 }
 

@@ -1,4 +1,4 @@
-//! What zsh finds in a line that bash does not. Claude Code may run a line with either shell, so the parser rejects
+//! Syntax that zsh interprets and bash does not. Claude Code may run a line with either shell, so the parser rejects
 //! syntax they disagree about. This module owns the builtins whose operands zsh evaluates arithmetically, and the
 //! variables that control zsh. An evaluated text can run commands: a subscript in it, as in `path[$(id)]`, is expanded.
 

@@ -74,7 +74,7 @@ pub struct SessionView {
     /// Why nothing protects them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_missing: Option<String>,
-    /// What the sandbox of its processes protects besides; in `get` only, if there is a sandbox.
+    /// Further protections of the sandbox of its processes; in `get` only, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxView>,
     /// What its processes load besides Claude Code itself; in `get` only.

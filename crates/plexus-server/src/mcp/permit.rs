@@ -1,4 +1,5 @@
-//! The permit over streamable HTTP, which may wait for days and across restarts of the hub (design §8). This module
+//! The permit over streamable HTTP, which may wait for days and across restarts of the hub (`docs/design/3-permits-over-mcp.md`).
+//! This module
 //! handles `tools/call loopback_permit`, and `GET /mcp` with `Last-Event-ID`; it passes all other requests to rmcp.
 //! Before the first byte of a stream is sent, the hub has stored everything it needs to resume.
 

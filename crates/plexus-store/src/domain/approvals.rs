@@ -1,4 +1,4 @@
-//! The life of an approval: created once, resolved once. Everyone who was asked is notified of its end.
+//! The lifecycle of an approval. It is created once and resolved once. Every addressee is notified when it is resolved.
 
 use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, Decision, Event, Object, UnixSeconds};
 

@@ -54,7 +54,7 @@ pub(crate) fn gate_answered(at: UnixSeconds, call: &CallRow, input: &Object) -> 
     })
 }
 
-/// A session was created by the one that it answers to.
+/// A session was created by its parent.
 pub(crate) fn session_created(at: UnixSeconds, new: &NewSession) -> AuditEntry {
     let by = Decider::from(&new.answers_to);
     let right = if by == Decider::Operator { Right::Operator } else { Right::Ancestor };

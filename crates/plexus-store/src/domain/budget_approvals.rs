@@ -1,5 +1,5 @@
-//! Approvals that ask for more budget. One approval stands for all sessions that wait for the same grant. It is withdrawn when
-//! nobody waits for it any more, and its grant is raised when it is allowed.
+//! Budget approvals: requests to raise a grant. All sessions that wait for the same grant share one approval. It is
+//! withdrawn when no session waits for it any more. If it is allowed, the grant is raised.
 
 use plexus_protocol::budget::{BudgetLimit, more_of};
 use plexus_protocol::{Approval, ApprovalId, ApprovalKind, ApprovalStatus, Decision, Object, SessionId};
@@ -10,7 +10,7 @@ use crate::rows::Stored;
 use crate::{ApprovalRow, BudgetRow, HeldForBudget, NewApproval, RunKey, SessionRow, StoreError, TurnStatus};
 
 impl Commit<'_> {
-    /// Asks for more of the cost or time that a running turn needs, if one of them is exhausted.
+    /// Creates a budget approval if the cost or time budget of a running turn is exhausted.
     pub(super) fn ask_budget(&mut self, session: SessionId) -> Stored<()> {
         let Some(limit) = self.exhausted(session, &calls::CALL_LIMITS[1..])? else { return Ok(()) };
         let approval = self.ask_for_more(&limit, session, None)?;
@@ -82,7 +82,7 @@ impl Commit<'_> {
             asked_of: owner.answers_to,
             passed: Vec::new(),
             passes_on_at: None,
-            reason: Some(format!("{} is used up", limit.as_str())),
+            reason: Some(format!("the {} budget is exhausted", limit.as_str())),
             suggestions: None,
             agent_id: None,
             blocked_path: None,
@@ -97,7 +97,7 @@ impl Commit<'_> {
         }
     }
 
-    /// The grant has something left again, or its session is deleted: nobody has to answer.
+    /// Withdraws the approval, because the grant has budget left again or its session is deleted.
     pub(super) fn withdraw_budget_approval(&mut self, session: SessionId, limit: BudgetLimit) -> Stored<()> {
         match self.rows.pending_approval_of(session, &tool_use_id(limit))? {
             Some(id) => self.withdraw(id, "budget is available again, or the session was deleted"),

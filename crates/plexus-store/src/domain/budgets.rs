@@ -1,8 +1,8 @@
 //! Budget arithmetic: what a session and all sessions below it may use, and how much of it is left.
 //!
-//! A grant has a *claim* on the nearest grant of the same limit above it. The claim of a session is what it was granted, or what
-//! was used if that is more; of a deleted session, what was used. Every change of a claim is carried up to the next
-//! grant in the same transaction, so no session ever uses more than its parent was granted.
+//! A grant has a *claim* on the nearest grant of the same limit above it. The claim of a session is its grant, or its usage
+//! if that is more; the claim of a deleted session is its usage. Every change of a claim is added to the next
+//! grant above in the same transaction, so no session ever uses more than its parent was granted.
 
 use plexus_protocol::budget::BudgetLimit;
 use plexus_protocol::{AskedOf, Event, SessionId};
@@ -12,7 +12,7 @@ use super::{Commit, MAX_DEPTH, feed, key};
 use crate::rows::{BudgetRows, Rows, SessionRows, Share, Stored};
 use crate::{BudgetNotice, BudgetRow, FeedEntry, Refusal};
 
-/// The limits that a turn needs some of before it begins.
+/// The limits of which some must be left before a turn starts.
 pub(super) const TURN_LIMITS: [BudgetLimit; 3] =
     [BudgetLimit::Turns, BudgetLimit::CostUsd, BudgetLimit::WallSecs];
 
@@ -24,7 +24,7 @@ const NOTIFIED_AT_PERCENT: u64 = 80;
 pub(super) struct Carried {
     /// Used by the session itself or by sessions without a grant of their own.
     pub(super) own: i64,
-    /// Set aside for grants below.
+    /// Reserved for grants below.
     pub(super) below: i64,
 }
 
@@ -45,7 +45,7 @@ impl Share {
         }
     }
 
-    /// What it takes from the nearest grant above.
+    /// Its claim on the nearest grant above.
     pub(super) fn claim(&self) -> i64 {
         let spent = self.row.own + self.row.below;
         signed(if self.deleted { spent } else { spent.max(self.row.granted) })
@@ -60,7 +60,7 @@ impl Share {
         self.change_since(before)
     }
 
-    /// Grants another amount; returns the change for the next grant above. What is used or set aside cannot be taken back.
+    /// Grants another amount; returns the change for the next grant above. The used and reserved amount cannot be reduced.
     pub(super) fn regrant(&mut self, granted: u64) -> Result<Carried, Refusal> {
         if granted < self.row.own + self.row.below {
             return Err(Refusal::BudgetInUse(self.row.clone()));
@@ -97,7 +97,7 @@ fn signed(amount: u64) -> i64 {
     i64::try_from(amount).unwrap_or(i64::MAX)
 }
 
-/// The session that this one answers to, if it is one.
+/// The parent of a session, if the parent is a session.
 fn parent(rows: &(impl SessionRows + ?Sized), session: SessionId) -> Stored<Option<SessionId>> {
     Ok(match rows.answers_to(session)? {
         Some(AskedOf::Session { id }) => Some(id),
@@ -153,7 +153,7 @@ fn draws_on(rows: &dyn Rows, session: SessionId, above: SessionId, limit: Budget
 }
 
 impl Commit<'_> {
-    /// The grant that stops `session`: the first of `limits` of which nothing is left.
+    /// The grant that blocks `session`: the first of `limits` that is exhausted.
     pub(super) fn exhausted(&self, session: SessionId, limits: &[BudgetLimit]) -> Stored<Option<BudgetRow>> {
         for limit in limits {
             if let Some(share) = nearest(&*self.rows, session, *limit)?
@@ -268,7 +268,7 @@ impl Commit<'_> {
     fn first_grant(&mut self, session: SessionId, limit: BudgetLimit, granted: u64) -> Stored<()> {
         let below = claims_below(&*self.rows, session, limit)?;
         let share = Share::first(session, limit, granted, below)?;
-        // The claims below were set aside above until now; only the difference is new.
+        // The claims below were reserved from the grant above until now; only the difference is new.
         self.take_from_above(&share.row, Carried { own: 0, below: share.claim() - signed(below) })?;
         self.rows.put_share(&share)?;
         self.published.budgets.push(session);

@@ -1,4 +1,4 @@
-//! Calls at the gate. A call for which nothing of a budget is left is *held*: it is stored with its input instead of
+//! Calls at the gate. A call whose budget is exhausted is *held*: it is stored with its input instead of
 //! the gate's answer, in the same commit as the budget approval that it waits for.
 
 use plexus_protocol::Event;

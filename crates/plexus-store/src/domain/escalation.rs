@@ -59,7 +59,7 @@ fn check_addressee(row: &ApprovalRow, expected: Option<&AskedOf>) -> Result<(), 
     Err(Refusal::AskedOfAnother(Box::new(row.clone())))
 }
 
-/// An addressee that escalates an approval itself gives it up. One that is passed over may come back and decide.
+/// An addressee that escalates an approval itself gives it up. An addressee that is skipped may still decide.
 fn may_still_decide(passed: &Passed) -> bool {
     passed.from.as_ref().map(Decider::from).as_ref() != Some(&passed.by)
 }

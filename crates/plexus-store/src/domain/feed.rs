@@ -1,4 +1,4 @@
-//! The fan-out of the feed: who gets an entry about what.
+//! The fan-out of the feed: which callers get an entry for which change.
 
 use plexus_protocol::{AskedOf, SessionId};
 use serde_json::Value;
@@ -14,8 +14,8 @@ impl Commit<'_> {
     }
 }
 
-/// The keys of those who are notified about a session: the addressee of its approvals and every agent above. The operator is
-/// above all sessions, but is notified only about those that answer to it directly.
+/// The keys of the callers that are notified about a session: the addressee of its approvals and every agent above. The operator is
+/// above all sessions, but is notified only about sessions that the operator created.
 pub(crate) fn supervisors(rows: &(impl SessionRows + ?Sized), session: SessionId) -> Stored<Vec<String>> {
     let mut answers_to = rows.answers_to(session)?.ok_or(Refusal::NoSuchSession(session))?;
     let mut keys = vec![answers_to.key()];
@@ -31,7 +31,7 @@ pub(crate) fn supervisors(rows: &(impl SessionRows + ?Sized), session: SessionId
     Ok(keys)
 }
 
-/// The keys of those who are notified that an approval is resolved: everyone who was ever asked, in the order of asking.
+/// The keys of the callers that are notified when an approval is resolved: all its addressees so far, in order.
 pub(crate) fn everyone_asked(previous: Vec<String>, asked_of: &AskedOf) -> Vec<String> {
     let mut keys = previous;
     keys.push(asked_of.key());

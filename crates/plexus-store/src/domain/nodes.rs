@@ -1,4 +1,4 @@
-//! Conversation trees grow at the head of a session.
+//! Adds nodes to conversation trees. New nodes are appended at the head of a session.
 
 use plexus_protocol::{NodeId, SessionId};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Permission rules are created and revoked. Which calls they match is decided in `plexus-policy`.
+//! Creates and revokes permission rules. `plexus-policy` decides which calls they match.
 
 use plexus_protocol::Decider;
 

@@ -1,4 +1,4 @@
-//! Removal of old rows in small steps, so that a commit with a decision never waits long for one. Each step checks again, in
+//! Removal of old rows in small steps, so that a commit with a decision never waits long for a removal. Each step checks again, in
 //! its own transaction, whether the rows can be removed.
 
 use plexus_protocol::{ApprovalId, ApprovalStatus, TreeId};
@@ -32,7 +32,7 @@ impl Commit<'_> {
         Ok(())
     }
 
-    /// The first step marks the turn, so that nobody is shown a part of its events. The last one marks it as removed.
+    /// The first step marks the turn, so that no reader gets only a part of its events. The last one marks it as removed.
     fn remove_events(&mut self, key: TurnKey) -> Stored<usize> {
         if !events_are_removable(&*self.rows, key)? {
             return Ok(0);

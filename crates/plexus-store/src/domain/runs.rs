@@ -1,4 +1,4 @@
-//! The life of a run: from its start to its end, which happens once.
+//! The lifecycle of a run. A run starts once and ends once.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The life of a turn: turns follow one another, and each ends once.
+//! The lifecycle of a turn. A session has one turn at a time, and each turn ends once.
 
 use plexus_protocol::Event;
 use plexus_protocol::budget::BudgetLimit;

@@ -34,7 +34,7 @@ impl Tables {
         rows
     }
 
-    /// The pending approvals that were escalated without this addressee, under the number that it was asked with.
+    /// The pending approvals that escalated past this addressee, with the feed numbers of their requests to it.
     fn was_passed_over<'a>(&'a self, key: &'a str) -> impl Iterator<Item = ApprovalRow> + 'a {
         let previous = self.previous_addressees.iter();
         let previous = previous.filter(move |(_, previous)| previous.key == key && previous.may_still_decide);

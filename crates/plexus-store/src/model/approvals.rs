@@ -23,7 +23,7 @@ pub struct NewApproval {
     pub request_id: Option<String>,
 }
 
-/// A stored approval, with the present name of its session and its whole input.
+/// A stored approval, with the current name of its session and its whole input.
 #[derive(Debug, Clone)]
 pub struct ApprovalRow {
     /// The approval as clients see it.
@@ -59,7 +59,7 @@ pub struct CallRow {
     pub verdict: Verdict,
 }
 
-/// What became of a call at the gate. The JSON of this type is the format of stored data and of `gate` in audit entries.
+/// The outcome of a call at the gate. The JSON of this type is the format of stored data and of `gate` in audit entries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Verdict {
@@ -81,7 +81,7 @@ pub enum Verdict {
         /// Why.
         reason: String,
     },
-    /// A budget is exhausted: the call waits for a budget approval and is put before the gate again.
+    /// A budget is exhausted: the call waits for a budget approval and then goes to the gate again.
     Held {
         /// The budget approval.
         approval: ApprovalId,
@@ -136,7 +136,7 @@ pub struct BudgetRow {
     pub granted: u64,
     /// Used by the session, by sessions below without a grant of their own, and by deleted sessions below.
     pub own: u64,
-    /// Set aside for sessions below with a grant of their own.
+    /// Reserved for sessions below with a grant of their own.
     pub below: u64,
     /// Used by the session and all sessions below since the grant.
     pub used: u64,
@@ -175,7 +175,7 @@ pub struct PermitStream {
     pub ids: CallIds,
 }
 
-/// The ids of a client's call. The store and the hub keep them for the door, which is the only one to read them.
+/// The ids of a client's call. The store and the hub keep them for the door; no other part reads them.
 #[derive(Debug, Clone)]
 pub struct CallIds {
     /// The JSON-RPC id to answer.
@@ -189,10 +189,10 @@ pub struct CallIds {
 pub enum OpenFilter {
     /// All of them.
     All,
-    /// One session's.
+    /// The approvals of one session.
     OfSession(SessionId),
-    /// Those of one addressee ([`plexus_protocol::AskedOf::key`]), and those that were escalated without it: it may come back
-    /// and decide them. Each has the number under which this addressee was asked.
+    /// The approvals of one addressee ([`plexus_protocol::AskedOf::key`]), including approvals that escalated past it: it may
+    /// still decide them. Each has the feed number of the request to this addressee.
     AskedOf(String),
 }
 

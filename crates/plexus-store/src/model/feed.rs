@@ -52,14 +52,14 @@ impl FeedRow {
 /// What a feed entry reports.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FeedEntry {
-    /// The addressee is asked about an approval.
+    /// An approval is addressed to the addressee of the entry.
     Asked {
         /// The approval.
         approval: ApprovalId,
         /// Its turn; 0 outside any.
         turn: u64,
     },
-    /// An approval that the addressee was asked about is resolved.
+    /// An approval of this addressee is resolved.
     Resolved {
         /// The approval.
         approval: ApprovalId,
@@ -92,7 +92,7 @@ pub struct Resolution {
     pub by: Decider,
 }
 
-/// The state of a budget of which most is used. Amounts are in dollars, seconds or pieces.
+/// The state of a budget that is mostly used. Amounts are in dollars, seconds or counts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BudgetNotice {
     /// The session with the budget.

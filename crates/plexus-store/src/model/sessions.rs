@@ -63,7 +63,7 @@ pub struct SessionConfig {
     /// After how long an unanswered approval is escalated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalate_after_secs: Option<u64>,
-    /// Whether it gets a turn when a session below asks it.
+    /// Whether it gets a turn when an approval of a session below is addressed to it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wake: bool,
     /// Data of its creator.
@@ -105,7 +105,7 @@ pub struct SessionRow {
     pub config: SessionConfig,
     /// Its conversation tree.
     pub tree: TreeId,
-    /// The node where its conversation began.
+    /// The node where its conversation started.
     pub beginning: NodeId,
     /// The head of its conversation.
     pub head: NodeId,
@@ -157,13 +157,13 @@ pub enum RunState {
     Running,
     /// Its stdin is closed, or is about to be. Prompts go to the next run.
     Ending,
-    /// Its process was not started by the hub and asks over MCP.
+    /// Its process was not started by the hub and requests approvals over MCP.
     External,
     /// It has ended.
     Ended,
 }
 
-/// The identity of the process that keeps a run. A pid alone is used again after a while.
+/// The identity of the process that keeps a run. A pid alone is reused after a while.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunProcess {
     /// Its process id.
@@ -218,7 +218,7 @@ pub struct TurnRow {
     pub prompt: String,
     /// The uuid of the prompt in that run.
     pub prompt_uuid: String,
-    /// What the owner of the session remembers of it between two lines.
+    /// The progress of the turn, which the owner of the session stores with each batch of lines.
     pub progress: Value,
     /// When it started.
     pub started_at: UnixSeconds,
@@ -236,7 +236,7 @@ pub struct TurnRow {
 pub enum EventsOfTurn {
     /// All are stored.
     Kept,
-    /// They are being removed. Those that are left are not shown.
+    /// They are being removed. The remaining events are not shown.
     Removing,
     /// All are removed.
     Removed,

@@ -7,7 +7,7 @@ use crate::{ApprovalRow, CallRow, NewApproval, PermitStream, RunKey, Verdict};
 
 /// Approvals, calls and permit streams.
 pub(crate) trait ApprovalRows {
-    /// One approval, with the present name of its session.
+    /// One approval, with the current name of its session.
     fn approval(&self, id: ApprovalId) -> Stored<Option<ApprovalRow>>;
     /// The pending approval of this session and `tool_use_id`, in any run.
     fn pending_approval_of(&self, session: SessionId, tool_use_id: &str) -> Stored<Option<ApprovalId>>;
@@ -22,7 +22,7 @@ pub(crate) trait ApprovalRows {
     /// Deletes an approval and its permit streams; returns whether it existed.
     fn delete_approval(&mut self, id: ApprovalId) -> Stored<bool>;
 
-    /// The keys of those who were asked about a pending approval before its present addressee, oldest first.
+    /// The keys of the earlier addressees of a pending approval, oldest first.
     fn previous_addressees(&self, approval: ApprovalId) -> Stored<Vec<String>>;
     /// Inserts an earlier addressee of a pending approval.
     fn insert_previous_addressee(&mut self, previous: &PreviousAddressee<'_>) -> Stored<()>;
@@ -60,7 +60,7 @@ pub(crate) enum ApprovalUpdate<'a> {
         decision: &'a Decision,
         at: UnixSeconds,
     },
-    /// What was asked, of whom and until when; the number is that of its latest feed entry.
+    /// The addressee and the deadlines, with the number of the latest feed entry.
     Asked {
         approval: &'a Approval,
         number: u64,
@@ -68,13 +68,13 @@ pub(crate) enum ApprovalUpdate<'a> {
     Delivered(UnixSeconds),
 }
 
-/// Somebody who was asked about a pending approval before its present addressee.
+/// An earlier addressee of a pending approval.
 pub(crate) struct PreviousAddressee<'a> {
     /// The addressee's key.
     pub(crate) key: &'a str,
     pub(crate) approval: ApprovalId,
-    /// The number of the feed entry that asked them.
+    /// The number of the feed entry for this addressee.
     pub(crate) number: u64,
-    /// Whether the approval is still shown to them: it was escalated without them.
+    /// Whether the approval escalated past this addressee, which still sees it and may decide.
     pub(crate) may_still_decide: bool,
 }

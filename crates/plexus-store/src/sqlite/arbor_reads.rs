@@ -1,5 +1,5 @@
-//! Reads conversation trees in pages, without recursion. The work is in proportion to the size of the page, wherever in a tree
-//! it is.
+//! Reads conversation trees in pages, without recursion. The work is proportional to the size of the page, at any position
+//! in a tree.
 
 use plexus_protocol::arbor::{Node, NodeSummary, TreeSession, TreeSummary};
 use plexus_protocol::{NodeId, SessionId, TreeId};

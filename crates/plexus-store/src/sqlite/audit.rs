@@ -105,7 +105,7 @@ pub(super) fn check(connection: &Connection, after: &AuditHead, upto: u64) -> Re
     let moment = connection.unchecked_transaction()?;
     let mut head = after.clone();
     let mut statement = moment.prepare_cached(sql::AUDIT_CHAIN)?;
-    // Numbers begin at 1. An inserted entry with a lower number must be found too.
+    // Numbers start at 1. An inserted entry with a lower number must be found too.
     let from = if after.number == 0 { i64::MIN } else { int(after.number) };
     let mut rows = statement.query((from, int(upto)))?;
     while let Some(row) = rows.next()? {

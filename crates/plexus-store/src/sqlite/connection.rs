@@ -1,5 +1,5 @@
 //! Opens the database file. No other module does, so every connection has the same settings, and no file is written before it
-//! is known to be ours. `schema` and `examine` check its contents.
+//! is known to belong to Plexus. `schema` and `examine` check its contents.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read};
@@ -13,7 +13,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::{examine, schema};
 use crate::StoreError;
 
-/// What a durable commit survives.
+/// The failures that a durable commit survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// A power loss: each group of commits is synced to the disk.
@@ -43,7 +43,7 @@ const MAX_WAL_BYTES: u32 = 16 * 1024 * 1024;
 pub(super) const INSTEAD_OF_DAMAGED: &str =
     "replace it with a good copy, move it away to start with an empty one, or use another data directory";
 
-/// Creates the file if it does not exist, and refuses anything but an intact database of ours.
+/// Creates the file if it does not exist, and refuses any file other than an intact Plexus database.
 ///
 /// Must be called before the first connection: closing a file that SQLite has open in the same process drops its locks.
 pub(super) fn prepare(path: &Path) -> Result<(), StoreError> {
@@ -56,14 +56,14 @@ pub(super) fn prepare(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// The connection that writes. Refuses a file that is not ours, and migrates an older one.
+/// The connection that writes. Refuses a file of another program, and migrates an older database.
 pub(super) fn writer(path: &Path, durability: Durability) -> Result<Connection, StoreError> {
     open_to_write(path, durability).map_err(|error| describe(path, error))
 }
 
 fn open_to_write(path: &Path, durability: Durability) -> Result<Connection, Opening> {
     let mut connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    // Nothing may change the file before it is known to be ours, not even SQLite's checkpoint on close.
+    // Nothing may change the file before it is known to belong to Plexus, not even SQLite's checkpoint on close.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     schema::check(&connection)?;
     if connection.is_readonly("main")? {
@@ -118,7 +118,7 @@ fn set_private(path: &Path) -> io::Result<()> {
 pub(super) enum Opening {
     /// We may not use it.
     Refused(String),
-    /// It is ours, but damaged.
+    /// It belongs to Plexus, but is damaged.
     Damaged(String),
     /// SQLite failed.
     Sqlite(rusqlite::Error),

@@ -17,7 +17,7 @@ const STEPS: i32 = 1000;
 /// The tables that a hub needs to start come first.
 const CHECKS: &[&str] = &["(sessions)", "(runs)", "(turns)", "(approvals)", ""];
 
-/// Accepts a blank file, and one of ours without damage as far as it could be checked in time.
+/// Accepts an empty file, and a Plexus database in which no damage was found within the time limit.
 pub(super) fn examine(path: &Path) -> Result<(), Opening> {
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     match schema::check(&connection) {

@@ -1,5 +1,5 @@
-//! Injects disk faults, for tests. It exists in debug builds only. It replaces SQLite's default VFS by one that passes everything
-//! on to the real one, except for faulty writes and syncs of databases and their logs. A test controls it through
+//! Injects disk faults, for tests. It exists in debug builds only. It replaces SQLite's default VFS with one that forwards
+//! all operations to the real one, except for faulty writes and syncs of databases and their logs. A test controls it through
 //! [`Disk`], of which a process has one at a time; a hub is controlled through the file that `PLEXUS_STORE_FAULT_FILE` names.
 
 use std::ffi::{c_char, c_int, c_void};

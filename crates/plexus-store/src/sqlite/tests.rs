@@ -155,7 +155,7 @@ async fn a_full_database_stores_nothing_partially_and_recovers() {
         }
         Ok(())
     });
-    // SQLite raises the limit to the present size: from here on the file cannot grow.
+    // SQLite raises the limit to the current size: from here on the file cannot grow.
     room.store(1, Ordering::Relaxed);
     store.commit(0, word("limit")).await.unwrap();
     let large = "x".repeat(100_000);

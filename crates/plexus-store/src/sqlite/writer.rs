@@ -17,7 +17,7 @@ use crate::{Change, Committed, Observer, StoreError};
 pub(super) type Apply =
     Box<dyn FnMut(&Connection, &mut Chain, UnixSeconds, &[Change]) -> Result<Committed, StoreError> + Send>;
 
-/// Opens another connection if the present one does not recover from a failure.
+/// Opens another connection if the current one does not recover from a failure.
 pub(super) type Reopen = Box<dyn Fn() -> Result<Connection, StoreError> + Send>;
 
 /// The queue in front of the writing thread.

@@ -106,7 +106,7 @@ pub async fn a_call_is_held_until_its_exhausted_budget_is_raised(store: Arc<dyn 
     assert_eq!(approval.input["limit"], "tool_calls");
     assert_eq!((&approval.input["granted"], &approval.input["used"]), (&json!(1), &json!(1)));
     assert_eq!((&held.held[0].tool_use_id, held.held[0].approval), (&Some("second".to_owned()), approval.id));
-    // One approval stands for all that wait. A denied call does not wait.
+    // All waiting calls share one approval. A denied call does not wait.
     let of_child = calls(&*store, child, "third").await;
     assert_eq!((of_child.held[0].approval, of_child.approvals.len()), (approval.id, 0));
     let denied = Change::Call(call(child, "fourth", "deny"), object(json!({})).into());
@@ -343,8 +343,8 @@ impl Tree {
         of_top
     }
 
-    /// The amount set aside is the sum of the claims below. A limit that cannot be overdrawn never has more used and set aside
-    /// than granted.
+    /// The reserved amount is the sum of the claims below. For a limit that cannot be overdrawn, the used and reserved amounts
+    /// never exceed the grant.
     async fn check(&self, store: &dyn Store, seed: u64, step: u32) {
         let sessions_with_state = store.sessions_with_state().await.unwrap();
         for limit in [ToolCalls, WallSecs] {

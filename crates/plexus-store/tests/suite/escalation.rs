@@ -67,7 +67,7 @@ pub async fn an_approval_is_escalated_once_from_each_addressee(store: Arc<dyn St
         Refusal::AskedOfAnother(row) => assert_eq!(row.approval.asked_of, third),
         other => panic!("{other:?}"),
     }
-    // The hub passes it on from the third, which keeps its number.
+    // The hub escalates it from the third addressee, which keeps its number.
     let on = passes_on(id, std::slice::from_ref(&third), AskedOf::Operator, Decider::Hub);
     let number = open_to(&*store, &third).await[0].1;
     commit(&*store, on.clone()).await;

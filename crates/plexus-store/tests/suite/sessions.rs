@@ -58,7 +58,7 @@ pub async fn a_deleted_session_frees_its_name_and_can_still_be_read(store: Arc<d
     ] {
         assert!(matches!(refused(&*store, change).await, Refusal::NoSuchSession(id) if id == old));
     }
-    // Its child may still be at work for a moment: that is not lost.
+    // Its child may still work for a moment. That work is not lost.
     commit(&*store, says(old, 1, "last words")).await;
     assert_eq!(store.event_count(old, 1).await.unwrap(), 1);
 }

@@ -75,7 +75,7 @@ pub async fn a_turn_ends_once(store: Arc<dyn Store>) {
     assert_eq!(store.feed_head().await.unwrap(), feed.number);
 }
 
-/// A session that this one made, or an agent outside.
+/// A session that this one created, or an agent outside.
 async fn create_below(store: &dyn Store, text: &str, answers_to: AskedOf) -> SessionId {
     let mut new = new_session(text);
     new.answers_to = answers_to;

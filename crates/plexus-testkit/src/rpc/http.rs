@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 pub(super) enum HttpError {
     #[error("the hub answered {status}: {body}")]
     Status { status: u16, body: String },
-    #[error("the hub could not be reached: {0}")]
+    #[error("the hub is not reachable: {0}")]
     Transport(String),
     #[error("no answer within {0:?}")]
     Slow(Duration),

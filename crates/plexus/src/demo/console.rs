@@ -1,5 +1,5 @@
-//! `plexus demo --console`: a small tree of scripted agents, and the web console on it. It prints a link, opens a browser where
-//! there is one, and serves until it is interrupted. The agents and their scripts are in `agents`.
+//! `plexus demo --console`: a small tree of scripted agents, and the web console on it. It prints a link, opens a browser if
+//! one is available, and serves until it is interrupted. The agents and their scripts are in `agents`.
 
 use std::collections::HashMap;
 use std::env;
@@ -18,7 +18,7 @@ use crate::error::{ExpectedError, system};
 use crate::output::print;
 use crate::typed::Typed;
 
-/// The run of a parent that its children are created in.
+/// The run of a parent in which its children are created.
 const FIRST_RUN: u32 = 1;
 
 /// How the link reaches a browser.

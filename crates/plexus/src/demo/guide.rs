@@ -1,5 +1,5 @@
 //! `plexus demo` at the terminal: leads through one turn of a scripted agent. It shows each event, shows each approval with the
-//! command that answers it, and accepts an answer typed here. How events and approvals are drawn is for `show`.
+//! command that answers it, and accepts an answer typed here. `show` formats events and approvals.
 
 use std::io::IsTerminal as _;
 use std::path::Path;

@@ -20,7 +20,7 @@ use crate::terminal::one_line;
 /// Arguments of `plexus doctor`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exits with 0 if nothing is wrong, else with 1; notes do not count.\n\nExample:\n  plexus doctor"
+    after_help = "Exits with 0 if all checks pass, otherwise with 1. Notes are not failures.\n\nExample:\n  plexus doctor"
 )]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]

@@ -92,14 +92,14 @@ fn protection(what: &'static str, holds: &str, found: Protection) -> Finding {
     }
 }
 
-/// Checks whether inotify can notify the hub of what agents write. An agent can use up the instances of its user.
+/// Checks whether inotify can notify the hub of new output of agents. An agent can use up the instances of its user.
 pub(super) fn inotify() -> Finding {
     match plexus_agent::try_inotify() {
-        Ok(()) => ok("inotify", "the hub is notified of what agents write"),
+        Ok(()) => ok("inotify", "the hub is notified of new output of agents"),
         Err(error) => note(
             "inotify",
             format!(
-                "no instance or watch is left for this user ({error}): the hub checks what agents write every 250 ms instead"
+                "no instance or watch is left for this user ({error}): the hub checks for new output of agents every 250 ms instead"
             ),
             "find what uses them (`lsof | grep inotify`), or raise fs.inotify.max_user_instances and max_user_watches",
         ),

@@ -1,5 +1,5 @@
 //! Cuts and wraps text by its display width. Text of agents is escaped, as everywhere (`crate::terminal`); in the input of a call every
-//! character is made visible.
+//! invisible character is escaped.
 
 use plexus_protocol::visible;
 use unicode_width::UnicodeWidthChar as _;

@@ -1,4 +1,4 @@
-//! `[notify]` of `plexus.toml`: notifications for an operator who is not looking at a client.
+//! `[notify]` of `plexus.toml`: notifications for an operator who is not watching.
 
 use plexus_core::{NotifyBy, NotifySettings, TurnNotices};
 use serde::Deserialize;

@@ -98,7 +98,7 @@ fn rows(event: &Value) -> Vec<Row> {
                 let more = rows.len() - RESULT_LINES;
                 let lines = if more == 1 { "line" } else { "lines" };
                 rows.truncate(RESULT_LINES);
-                rows.push(Row::led(Tone::Dim, "  ", &format!("… {more} {lines} more")));
+                rows.push(Row::led(Tone::Dim, "  ", &format!("… {more} more {lines}")));
             }
             rows
         }
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_result_says_how_many_lines_are_left_out() {
-        for (lines, last) in [(6, "x"), (7, "… 1 line more"), (8, "… 2 lines more")] {
+        for (lines, last) in [(6, "x"), (7, "… 1 more line"), (8, "… 2 more lines")] {
             let mut log = Log::default();
             log.add(&json!({"type": "tool_result", "output": vec!["x"; lines].join("\n")}));
             assert_eq!(log.rows.back().unwrap().text, last);

@@ -1,4 +1,4 @@
-//! Applies an event to the model: news from the hub, responses, time. It is pure: it changes the model and returns the effects to perform.
+//! Applies an event to the model: changes in the hub, responses, time. It is pure: it changes the model and returns the effects to perform.
 //! `keys` handles keys.
 
 use std::time::Instant;

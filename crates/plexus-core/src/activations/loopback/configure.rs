@@ -17,8 +17,8 @@ use crate::session_audit;
 pub(super) fn method() -> Method {
     Method::new(
         "loopback.configure",
-        "Returns what a `claude` outside the hub needs to send its permission requests here, as those of a \
-         session.",
+        "Returns the configuration with which a `claude` outside the hub sends its permission requests here, \
+         as requests of a session.",
         Audience::Programs,
         Needs::Act,
         configure,

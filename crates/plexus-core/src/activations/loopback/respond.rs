@@ -26,7 +26,7 @@ pub(super) fn method() -> Method {
     )
 }
 
-/// What became of one answer, of several, and of the wait that followed.
+/// The outcome of one answer or several, and the result of the wait that followed.
 #[derive(Serialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(with = "Answered")]

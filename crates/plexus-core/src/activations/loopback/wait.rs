@@ -1,4 +1,5 @@
-//! `loopback.wait`: the news for the caller since its cursor: new approvals, finished turns, notices.
+//! `loopback.wait`: returns the feed entries for the caller after its cursor: new approvals, decisions, finished turns,
+//! notices.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -16,7 +16,7 @@ pub(super) fn method() -> Method {
     Method::new(
         "policy.test",
         "Shows what would happen to a tool call of a session, and which rules decide it. Runs nothing and \
-         asks nobody.",
+         requests no approval.",
         Audience::Programs,
         Needs::Read,
         test,

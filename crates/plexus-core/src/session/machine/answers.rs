@@ -1,5 +1,5 @@
-//! How approvals end: answers for the child, and approvals that the child no longer waits for. A result of a tool ends the
-//! approval of its call, and reveals a call that ran though it should not have.
+//! Resolves approvals: delivers answers to the child, and withdraws approvals that the child no longer waits for. The
+//! result of a tool call withdraws its open approval, and reveals a call that ran without permission.
 
 use plexus_claude::GateAnswer;
 use plexus_protocol::{ApprovalId, ApprovalStatus, Decision};

@@ -1,5 +1,5 @@
-//! Tool calls at the gate, and the approval requests that follow, into one approval book. The same request for a call is
-//! the same approval; with another input it is denied and recorded. How approvals end is in `answers`.
+//! Handles tool calls at the gate and the approval requests that follow them. A repeated request for a call shares its
+//! approval; a request for the same call with a different input is denied and logged. `answers` resolves approvals.
 
 use plexus_claude::{CanUseTool, GateAnswer, PermissionResult, PreToolUse};
 use plexus_protocol::claudecode::Channel;
@@ -83,7 +83,7 @@ impl Machine {
                 deny(MISMATCH)
             }
         };
-        // A denial is safe without a record. An allow repeats the gate's answer, which was durable before the child could
+        // A denial is safe without being stored. An allow repeats the gate's answer, which was durable before the child could
         // ask. Neither waits for the store, and after a crash the same answer follows.
         batch.before.push(plexus_claude::reply_permission(request_id, &answer));
     }
@@ -190,7 +190,7 @@ impl Machine {
         self.shared.reservations.reserve_approval(id, input_size(&request.input), limits)
     }
 
-    /// Denies and records a request beyond a limit. The model learns that it may try again.
+    /// Denies a request beyond a limit and adds an event. The model learns that it may try again.
     fn reject(
         &mut self,
         request: &ApprovalRequest,

@@ -1,4 +1,4 @@
-//! Commands of callers: each one is handed to the module that handles it.
+//! Dispatches the commands of callers to the modules that handle them.
 
 use plexus_protocol::Error;
 use plexus_store::{BudgetRow, Change, Committed, RunKey, RunState, StoreError};
@@ -10,13 +10,13 @@ use crate::errors::store_error;
 use crate::secret::token_hash;
 use crate::session::{Command, Prompt};
 
-/// A turn that is to begin.
+/// A turn to start.
 pub(in crate::session) struct TurnRequest {
     pub(super) prompt: Prompt,
     pub(super) origin: Origin,
 }
 
-/// Why a turn begins.
+/// Why a turn starts.
 pub(super) enum Origin {
     /// A caller gave a prompt.
     Caller(oneshot::Sender<Result<u64, Error>>),

@@ -78,9 +78,9 @@ pub(in crate::session) enum Effect {
     Reply(Reply),
     /// Publishes a token delta.
     Publish(Object),
-    /// Reads the journal to its present end.
+    /// Reads the journal to its current end.
     ReadAll,
-    /// Finds out with what the next process is started.
+    /// Determines the configuration with which the next process starts.
     Prepare,
     /// Starts a keeper, which waits for [`Effect::Release`].
     Start(RunKey, Box<Prepared>),
@@ -138,7 +138,7 @@ pub(in crate::session) enum AfterConfigure {
 pub(in crate::session) enum BudgetUse {
     /// For the time limit of the running turn.
     TimeLimit,
-    /// To find out whether the process was started under another cost budget, before this turn begins.
+    /// To determine whether the process was started under another cost budget, before this turn starts.
     CostBefore(Box<TurnRequest>),
 }
 

@@ -1,4 +1,4 @@
-//! The end of a process, and what follows for its turn, its approvals and the callers that wait.
+//! The end of a process, and its effects on the turn, the open approvals and the callers that wait.
 
 use plexus_store::{Change, RunKey};
 use serde_json::Value;

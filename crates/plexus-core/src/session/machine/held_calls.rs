@@ -1,5 +1,5 @@
-//! A session whose budget is used up: its calls are held at the gate until the budget approval is resolved. Then they
-//! continue, or the turn is interrupted. The store decides what is left, in the commit that counts a call; the time limit
+//! A session whose budget is exhausted: its calls are held at the gate until the budget approval is resolved. Then they
+//! continue, or the turn is interrupted. The store computes the remaining budget in the commit that counts a call; the time limit
 //! of a turn is in `time`.
 
 use std::sync::Arc;
@@ -151,15 +151,15 @@ impl Machine {
         let field = |name: &str| row.approval.input.get(name).map(Value::to_string).unwrap_or_default();
         let limit = limit_of(row).map_or("limit", BudgetLimit::as_str);
         let why = match row.approval.status {
-            ApprovalStatus::Expired => "nobody answered the request for more in time".to_owned(),
+            ApprovalStatus::Expired => "nobody answered the budget approval in time".to_owned(),
             _ => match row.approval.decision.as_ref().and_then(|decision| decision.message.as_deref()) {
-                Some(message) => format!("the request for more was denied: {message}"),
-                None => "the request for more was denied".to_owned(),
+                Some(message) => format!("the budget approval was denied: {message}"),
+                None => "the budget approval was denied".to_owned(),
             },
         };
         let (used, granted, name) = (field("used"), field("granted"), &row.approval.session_name);
         let message =
-            format!("the {limit} budget of session {name} is used up ({used} of {granted}), and {why}");
+            format!("the {limit} budget of session {name} is exhausted ({used} of {granted}), and {why}");
         let reason = format!("The turn ends here: {message}.");
         let held = std::mem::take(&mut self.held);
         let denied =

@@ -1,4 +1,5 @@
-//! The lines that the child writes. A batch of lines becomes one commit; what follows from it is sent when it is durable.
+//! The lines that the child writes. A batch of lines becomes one commit. The machine sends its replies to the batch after
+//! that commit is durable.
 
 use plexus_agent::Entry;
 use plexus_claude::{

@@ -1,4 +1,4 @@
-//! The session state machine: everything the hub knows about one session, and every decision it takes about it.
+//! The session state machine: everything the hub knows about one session, and every decision about it.
 //!
 //! [`Machine::step`] takes one [`Input`] (a command, lines from the child, the result of an effect) and returns the
 //! [`Effect`]s that follow from it, in order. The machine performs no I/O and reads no clock, so a test drives it with a

@@ -1,5 +1,5 @@
-//! The child's process as the machine sees it: the phases of its life, its deadlines, and how one is started. The end
-//! of a process is in `ending`.
+//! The child process in the state machine: its phases, its deadlines and its start. `ending` handles the end of a
+//! process.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};

@@ -49,7 +49,7 @@ pub(super) struct Progress {
     pub(super) reports_idle: bool,
     /// Background tasks that still run.
     pub(super) tasks: BTreeSet<String>,
-    /// The total cost of the process when the turn began.
+    /// The total cost of the process when the turn started.
     pub(super) cost_before: f64,
     /// The total cost of the process.
     pub(super) cost_now: f64,
@@ -119,7 +119,7 @@ impl Progress {
         Change::Progress(session, turn, serde_json::to_value(self).unwrap_or(Value::Null))
     }
 
-    /// Whether a result belongs to work that the child began by itself before it read the prompt of this turn.
+    /// Whether a result belongs to work that the child started by itself before it read the prompt of this turn.
     pub(super) fn belongs_to_earlier_work(&self, result: &TurnResult) -> bool {
         result.origin_kind.as_deref() == Some("task-notification") && !self.acknowledged
     }
@@ -156,7 +156,7 @@ impl Progress {
             return Some(Ending::out_of_budget(what.clone()));
         }
         if outcome.subtype == COST_LIMIT_REACHED {
-            let message = "the cost_usd budget is used up, so Claude Code ended the turn";
+            let message = "the cost_usd budget is exhausted, so Claude Code ended the turn";
             return Some(Ending::out_of_budget(message.to_owned()));
         }
         if self.interrupted && !outcome.is_success() {
@@ -192,7 +192,7 @@ impl Progress {
         if self.result.is_some() { (self.cost_now - self.cost_before).max(0.0) } else { 0.0 }
     }
 
-    /// The progress that the next turn begins with.
+    /// The progress that the next turn starts with.
     pub(super) fn next(&self) -> Self {
         Self {
             initialized: self.initialized,

@@ -1,5 +1,5 @@
-//! Recovery: a new hub continues a session where the earlier hub stopped. It adopts the process, if it still lives, the
-//! turn, the open approvals, and every answer that was decided but may not have been sent.
+//! Recovery: a new hub continues a session where the earlier hub stopped. It adopts the process if it still runs, the
+//! turn, the open approvals, and every decision that was committed but may not have been sent.
 
 use std::collections::HashSet;
 
@@ -126,7 +126,7 @@ impl Machine {
             process.phase = Phase::Connecting { again: Some(now) };
         }
         self.process = Some(process);
-        // A prompt bound to an earlier run was on its way to this one when the hub ended.
+        // A prompt of an earlier run was being moved to this run when the hub exited.
         if let Some(turn) = self.turn.as_mut() {
             turn.bound.take_if(|bound| bound.run != key.run);
         }

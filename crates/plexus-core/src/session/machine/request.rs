@@ -1,4 +1,4 @@
-//! An approval request of the child, on its control channel or over MCP, before anyone is asked about it.
+//! An approval request of the child, on its control channel or over MCP, before it becomes an approval.
 
 use plexus_claude::{CanUseTool, PermissionResult};
 use plexus_protocol::loopback::PermitParams;

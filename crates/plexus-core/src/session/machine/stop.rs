@@ -38,7 +38,7 @@ impl Machine {
                 process.interrupt_by = Some(self.now.instant + INTERRUPT_WITHIN);
                 lines.into_iter().for_each(|line| self.send(line));
             }
-            // The process has not begun the turn: nothing is lost with it.
+            // The process has not started the turn, so no work is lost with it.
             _ => self.end_process(Cause::Stopped("the turn was interrupted".to_owned())),
         }
     }

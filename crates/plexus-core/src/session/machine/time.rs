@@ -97,7 +97,7 @@ impl Machine {
         }
     }
 
-    /// The same; returns the change that stores it, if there is one.
+    /// The same; returns the change that stores it, if any.
     pub(super) fn update_clock_change(&mut self) -> Option<Change> {
         let is_running =
             |machine: &Self| machine.turn.as_ref().is_some_and(|turn| turn.progress.clock.is_running());
@@ -140,7 +140,7 @@ impl Machine {
         self.commit(changed.into_iter().collect());
     }
 
-    /// Counts the time that the turn has run. When none is left, the store asks for more.
+    /// Counts the time that the turn has run. When none is left, the store creates a budget approval.
     pub(super) fn on_time_due(&mut self) {
         self.time.expire();
         let session = self.row.id;

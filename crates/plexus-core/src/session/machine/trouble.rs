@@ -64,7 +64,7 @@ impl Machine {
         let now = self.now.instant;
         let due = self.process.as_mut().and_then(|process| process.stall_by.take_if(|by| *by <= now));
         let (Some(_), Some(turn)) = (due, self.turn.as_mut()) else { return };
-        // A child that retries is not silent: it waits as long as it was told to.
+        // A child that retries is not silent: it waits for the time that the API requested.
         if turn.progress.trouble.is_some() {
             return;
         }

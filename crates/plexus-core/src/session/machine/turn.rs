@@ -27,7 +27,7 @@ pub(super) struct Turn {
     pub(super) progress: Progress,
 }
 
-/// The run that a prompt goes to, and the UUID it has there. A turn that the child began by itself has no UUID.
+/// The run that a prompt goes to, and the UUID it has there. A turn that the child started by itself has no UUID.
 #[derive(Debug, Clone)]
 pub(super) struct PromptTarget {
     pub(super) run: u32,
@@ -54,10 +54,10 @@ pub(in crate::session) struct NewTurn {
     woken_to: Option<u64>,
 }
 
-/// Who learns whether the turn has begun.
+/// The caller to notify when the turn has started.
 enum TurnReply {
     Caller(oneshot::Sender<Result<u64, Error>>),
-    /// Nobody: the hub began it to wake the session.
+    /// No caller: the hub started it to wake the session.
     Hub,
 }
 
@@ -121,7 +121,7 @@ impl Machine {
         self.send_prompt();
     }
 
-    /// A message outside any turn is the child's own initiative: it begins a turn of its own.
+    /// A message outside any turn is the child's own initiative: it starts a turn of its own.
     pub(super) fn ensure_turn(&mut self, run: u32, changes: &mut Vec<Change>) {
         if self.turn.is_some() {
             return;
@@ -149,7 +149,7 @@ impl Machine {
         let (session, run, number) = (self.row.id, process.key.run, turn.number);
         let (uuid, bind) = match &turn.bound {
             Some(bound) if bound.run != run => return,
-            // The child began this turn by itself.
+            // The child started this turn by itself.
             Some(PromptTarget { prompt_uuid: None, .. }) => return,
             Some(PromptTarget { prompt_uuid: Some(uuid), .. }) => (uuid.clone(), None),
             None => {
@@ -216,7 +216,7 @@ impl Ending {
         Self { status: TurnStatus::Failed, last, summary }
     }
 
-    /// The turn was interrupted because a budget is used up.
+    /// The turn was interrupted because a budget is exhausted.
     pub(super) fn out_of_budget(message: String) -> Self {
         let summary = Some(message.clone());
         let last = Event::Error { message, reason: Some("budget_exhausted".to_owned()), stderr: Vec::new() };

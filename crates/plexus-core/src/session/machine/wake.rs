@@ -1,5 +1,5 @@
-//! Waking a session: a turn that the hub begins for a session without one, while approvals of its descendants wait for it.
-//! One turn serves all approvals that are open then; another follows only for later ones.
+//! Waking a session: the hub starts a turn in an idle session when approvals of its descendants wait for it. One turn
+//! covers all approvals that are open at that time; only a later approval starts another.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ impl Wake {
 }
 
 impl Machine {
-    /// Begins a turn if an approval has arrived since the session was last woken.
+    /// Starts a turn if an approval has arrived since the session was last woken.
     pub(super) fn on_open_approvals(&mut self, open: &[ApprovalRow]) {
         let Some(newest) = open.last().map(|row| row.number).filter(|newest| *newest > self.row.woken_to)
         else {

@@ -1,4 +1,5 @@
-//! Budget arithmetic: grants, uses, amounts set aside below, and what a deleted session returns.
+//! Budget arithmetic: grants, uses, amounts reserved for descendants, and the amount that a deleted session
+//! returns.
 
 use plexus_protocol::SessionId;
 use plexus_protocol::budget::BudgetLimit::{self, Children, CostUsd, ToolCalls, Turns};

@@ -1,4 +1,4 @@
-//! Held calls and the approvals that ask for more.
+//! Held calls, and the budget approvals that they create.
 
 use plexus_protocol::budget::BudgetLimit::{self, CostUsd, ToolCalls, WallSecs};
 

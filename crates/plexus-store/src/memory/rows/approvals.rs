@@ -129,12 +129,12 @@ impl Tables {
         rows.filter(|row| row.approval.status == ApprovalStatus::Pending)
     }
 
-    /// One approval, with the present name of its session.
+    /// One approval, with the current name of its session.
     pub(in crate::memory) fn approval_row(&self, id: ApprovalId) -> Option<ApprovalRow> {
         self.approvals.get(&id).map(|stored| self.with_name(&stored.row))
     }
 
-    /// An approval with the present name of its session.
+    /// An approval with the current name of its session.
     pub(in crate::memory) fn with_name(&self, row: &ApprovalRow) -> ApprovalRow {
         let mut row = row.clone();
         if let Some(session) = self.sessions.get(&row.approval.session_id) {

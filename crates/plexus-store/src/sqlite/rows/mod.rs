@@ -1,4 +1,4 @@
-//! The row interface in SQL. Nothing here decides anything: `crate::domain` does.
+//! The row interface in SQL. It contains no rules; they are in `crate::domain`.
 
 mod approvals;
 mod authority;
@@ -12,7 +12,7 @@ use rusqlite::{Connection, Params};
 use super::audit::Chain;
 use crate::rows::Stored;
 
-/// The rows of one SQLite connection, inside the transaction that the caller has begun.
+/// The rows of one SQLite connection, inside the transaction that the caller has opened.
 pub(super) struct SqliteRows<'a> {
     connection: &'a Connection,
     chain: &'a mut Chain,

@@ -1,4 +1,4 @@
-//! Answers on their way to the child.
+//! How answers are stored and delivered to the child.
 
 use plexus_protocol::claudecode::PermissionMode;
 use plexus_protocol::claudecode::PolicyName;

@@ -35,7 +35,7 @@ pub(super) struct Harness {
     log: Vec<String>,
     /// All changes that were stored.
     pub(super) stored: Vec<Change>,
-    /// The lines that the child wrote and nobody has read.
+    /// The lines that the child wrote and the hub has not read.
     pub(super) unread: VecDeque<Value>,
     offset: u64,
     /// The store refuses every commit that is tried once.

@@ -1,4 +1,4 @@
-//! Calls and turns whose budget is used up.
+//! Calls and turns whose budget is exhausted.
 
 use std::time::Duration;
 

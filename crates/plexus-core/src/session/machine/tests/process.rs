@@ -1,4 +1,4 @@
-//! The life of a process: how it becomes ready, the modes it reports, silence, idleness and its end.
+//! The lifecycle of a process: how it becomes ready, the modes it reports, stalls, the idle timeout and its end.
 
 use std::time::Duration;
 

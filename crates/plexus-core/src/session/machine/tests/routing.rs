@@ -1,4 +1,4 @@
-//! To whom an approval request goes first.
+//! The first addressee of an approval request.
 
 use plexus_protocol::claudecode::PolicyName;
 use plexus_protocol::{AskedOf, Principal, WentOn};

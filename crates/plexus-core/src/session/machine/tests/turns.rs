@@ -1,4 +1,4 @@
-//! Turns: how they begin, to which process their prompt goes, how they end, and how a session is woken.
+//! Turns: how they start, which process gets their prompt, how they end, and how a session is woken.
 
 use std::time::Duration;
 
