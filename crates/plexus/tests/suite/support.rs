@@ -155,14 +155,23 @@ impl TestHub {
     /// Runs the program against this hub's data directory.
     pub(crate) async fn run(&self, args: &[&str]) -> Output {
         let data_dir = self.process.data_dir().to_str().unwrap();
-        run(&[args, &["--data-dir", data_dir]].concat(), self.folder.path()).await
+        let mut command = plexus(self.folder.path());
+        // An agent without a named directory works here, and not in the checkout.
+        command.args(args).args(["--data-dir", data_dir]).current_dir(self.work());
+        output(command).await
     }
 }
 
 /// Runs the program to its end.
 pub(crate) async fn run(args: &[&str], home: &Path) -> Output {
-    let mut command = tokio::process::Command::from(plexus(home));
-    command.args(args).kill_on_drop(true).stdin(std::process::Stdio::null());
+    let mut command = plexus(home);
+    command.args(args);
+    output(command).await
+}
+
+async fn output(command: std::process::Command) -> Output {
+    let mut command = tokio::process::Command::from(command);
+    command.kill_on_drop(true).stdin(std::process::Stdio::null());
     tokio::time::timeout(LIMIT, command.output()).await.expect("the program ends").unwrap()
 }
 
