@@ -43,7 +43,7 @@ export interface Approval {
   created_at: number;
   expires_at?: number;
   asked_of: AskedOf;
-  passed?: Passed[];
+  passed?: EscalationStep[];
   passes_on_at?: number;
   reason?: string;
   suggestions?: Fields[];
@@ -94,7 +94,7 @@ export interface AuditEntry {
   message?: string;
   gate?: Fields;
   asked_of?: AskedOf;
-  passed?: Passed[];
+  passed?: EscalationStep[];
   asked_at?: number;
   token?: TokenName;
   detail?: Fields;
@@ -199,6 +199,16 @@ export type ErrorKind =
   | 'store_unavailable'
   | 'shutting_down'
   | 'internal';
+
+export type EscalationReason = 'escalated' | 'unanswered' | 'absent';
+
+export interface EscalationStep {
+  from?: AskedOf;
+  why: EscalationReason;
+  by: Decider;
+  opinion?: string;
+  at: number;
+}
 
 export type Event =
   | { type: 'start'; id: SessionId; user_position: Position; origin?: string }
@@ -371,14 +381,6 @@ export interface NumberedEvent {
 
 export type Outcome = 'allow' | 'deny' | 'ask' | 'own_course';
 
-export interface Passed {
-  from?: AskedOf;
-  why: WentOn;
-  by: Decider;
-  opinion?: string;
-  at: number;
-}
-
 export type PermissionMode = 'default' | 'acceptEdits' | 'plan';
 
 export type PolicyName = 'own_course' | 'ask_all' | 'approvals' | 'plan' | 'allow_all';
@@ -445,6 +447,8 @@ export interface RuleView {
   created_at: number;
 }
 
+export type SandboxKind = 'namespaces' | 'none';
+
 export interface SandboxView {
   signals: Protection;
   terminals: Protection;
@@ -488,7 +492,7 @@ export interface SessionView {
   escalate_after_secs?: number;
   wake?: boolean;
   pid?: number;
-  wall?: Wall;
+  wall?: SandboxKind;
   wall_missing?: string;
   sandbox?: SandboxView;
   loads?: LoadsView;
@@ -560,10 +564,6 @@ export interface TreeView {
   pending_approvals: number;
   cost_usd: number;
 }
-
-export type Wall = 'namespaces' | 'none';
-
-export type WentOn = 'escalated' | 'unanswered' | 'absent';
 
 export interface WorktreeChanges {
   files: number;

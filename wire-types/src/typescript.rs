@@ -311,11 +311,11 @@ mod tests {
     #[test]
     fn a_type_that_is_read_in_another_form_than_it_is_written_has_two_names() {
         let object = |required: Value| json!({"type": "object", "properties": {"why": {"type": "string"}}, "required": required});
-        let Value::Object(read) = json!({"Passed": object(json!([]))}) else { panic!() };
-        let Value::Object(written) = json!({"Passed": object(json!(["why"]))}) else { panic!() };
+        let Value::Object(read) = json!({"EscalationStep": object(json!([]))}) else { panic!() };
+        let Value::Object(written) = json!({"EscalationStep": object(json!(["why"]))}) else { panic!() };
         let mut declarations = Declarations::new(Definitions { read, written });
-        let reference = json!({"$ref": "#/$defs/Passed"});
-        assert_eq!(declarations.written_type(&reference, 0), "Passed");
+        let reference = json!({"$ref": "#/$defs/EscalationStep"});
+        assert_eq!(declarations.written_type(&reference, 0), "EscalationStep");
         assert_eq!(declarations.read_type(&reference, 0), "PassedGiven");
     }
 }

@@ -11,7 +11,7 @@ use plexus_agent::{
     Inode, Protection as Protected, RunDir, Sandbox, SandboxPart, SandboxState, Tracing, list_data_dir,
     read_sandbox, try_sandbox,
 };
-use plexus_protocol::claudecode::{Protection, SandboxView, SessionView, Wall as WallView};
+use plexus_protocol::claudecode::{Protection, SandboxKind, SandboxView, SessionView};
 use plexus_protocol::{Error, ErrorKind};
 
 use crate::{SandboxSetting, Settings};
@@ -195,7 +195,7 @@ impl SandboxSetup {
                      ({reason}); {}",
                     self.remedy()
                 );
-                Err(Error::new(ErrorKind::NoWall, message))
+                Err(Error::new(ErrorKind::NoSandbox, message))
             }
             _ => Ok(()),
         }
@@ -216,7 +216,7 @@ impl SandboxSetup {
         };
         match state {
             SandboxState::Namespaces { signals, terminals, descriptors, memory, parts: _ } => {
-                view.wall = Some(WallView::Namespaces);
+                view.wall = Some(SandboxKind::Namespaces);
                 view.sandbox = Some(SandboxView {
                     signals: shown(signals),
                     terminals: shown(terminals),
@@ -225,7 +225,7 @@ impl SandboxSetup {
                 });
             }
             SandboxState::None { reason } => {
-                view.wall = Some(WallView::None);
+                view.wall = Some(SandboxKind::None);
                 view.wall_missing = Some(reason);
             }
         }

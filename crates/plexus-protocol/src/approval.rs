@@ -201,7 +201,7 @@ impl Decision {
 /// Why an approval escalated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum WentOn {
+pub enum EscalationReason {
     /// The decider escalated it.
     #[default]
     Escalated,
@@ -213,13 +213,13 @@ pub enum WentOn {
 
 /// An earlier decider of an approval, from which it escalated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Passed {
+pub struct EscalationStep {
     /// The earlier decider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<AskedOf>,
     /// Why it escalated.
     #[serde(default)]
-    pub why: WentOn,
+    pub why: EscalationReason,
     /// Who escalated it: that decider, an ancestor of it, or the hub.
     pub by: Decider,
     /// The opinion of the decider that escalated it. Trust it only as far as its author.
@@ -257,7 +257,7 @@ pub struct Approval {
     pub asked_of: AskedOf,
     /// The earlier deciders, and why it escalated from each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub passed: Vec<Passed>,
+    pub passed: Vec<EscalationStep>,
     /// When it escalates if nobody has answered by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passes_on_at: Option<UnixSeconds>,

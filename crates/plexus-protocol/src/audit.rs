@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ApprovalId, AskedOf, Decider, Object, Passed, Principal, Right, SessionId, SessionName, TokenName,
-    UnixSeconds,
+    ApprovalId, AskedOf, Decider, EscalationStep, Object, Principal, Right, SessionId, SessionName,
+    TokenName, UnixSeconds,
 };
 
 /// The kind of an audit entry.
@@ -78,7 +78,7 @@ pub struct AuditEntry {
     pub asked_of: Option<AskedOf>,
     /// The earlier deciders from which it escalated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub passed: Vec<Passed>,
+    pub passed: Vec<EscalationStep>,
     /// When the approval was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<UnixSeconds>,

@@ -86,7 +86,8 @@ pub enum ErrorKind {
     /// The free space on the disk is reserved for decisions.
     DiskLow,
     /// An agent requires a sandbox that the system does not support.
-    NoWall,
+    #[serde(rename = "no_wall")]
+    NoSandbox,
     /// The store cannot be written now: nothing was changed, try again.
     StoreUnavailable,
     /// The hub is shutting down.
@@ -134,7 +135,7 @@ impl ErrorKind {
             Self::Forbidden => "forbidden",
             Self::LimitReached => "limit_reached",
             Self::DiskLow => "disk_low",
-            Self::NoWall => "no_wall",
+            Self::NoSandbox => "no_wall",
             Self::StoreUnavailable => "store_unavailable",
             Self::ShuttingDown => "shutting_down",
             Self::Internal => "internal",

@@ -24,7 +24,8 @@ pub mod token;
 pub mod worktree;
 
 pub use approval::{
-    Approval, ApprovalKind, ApprovalStatus, AskedOf, Decider, Decision, Passed, Right, WentOn,
+    Approval, ApprovalKind, ApprovalStatus, AskedOf, Decider, Decision, EscalationReason, EscalationStep,
+    Right,
 };
 pub use attention::Attention;
 pub use error::{Error, ErrorKind};

@@ -3,8 +3,8 @@
 use plexus_protocol::audit::{AuditEntry, AuditHead};
 use plexus_protocol::budget::BudgetLimit;
 use plexus_protocol::{
-    ApprovalId, ApprovalStatus, AskedOf, Decider, Decision, Event, NodeId, Passed, SessionId, SessionName,
-    TokenName, UnixSeconds,
+    ApprovalId, ApprovalStatus, AskedOf, Decider, Decision, EscalationStep, Event, NodeId, SessionId,
+    SessionName, TokenName, UnixSeconds,
 };
 use serde_json::Value;
 
@@ -142,7 +142,7 @@ pub enum Change {
         /// The approval.
         approval: ApprovalId,
         /// The addressees that the approval leaves, the current one first. The store sets the time.
-        passed_over: Vec<Passed>,
+        passed_over: Vec<EscalationStep>,
         /// The new addressee.
         to: AskedOf,
         /// When it is escalated from there.

@@ -20,7 +20,7 @@ pub struct Request {
 /// The content of a child's request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RequestBody {
-    /// `can_use_tool`: asks for permission to run a tool call. Answered with [`reply_permission`](crate::reply_ask).
+    /// `can_use_tool`: asks for permission to run a tool call. Answered with [`reply_permission`](crate::reply_permission).
     Ask(Box<CanUseTool>),
     /// The gate's callback before a tool call. Answered with [`reply_gate`](crate::reply_gate), never with an error,
     /// because an error would let the tool run.

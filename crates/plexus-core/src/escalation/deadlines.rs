@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 
-use plexus_protocol::{ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decider, WentOn};
+use plexus_protocol::{ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decider, EscalationReason};
 use plexus_store::{ApprovalRow, Change, Refusal, Store, StoreError};
 use serde_json::Value;
 
@@ -55,11 +55,11 @@ impl Escalation {
             let mut changes = vec![self.first_deadlines(&lineage, &row)];
             let asked_of = &row.approval.asked_of;
             if *asked_of != AskedOf::Operator && !self.is_reachable(&lineage, asked_of) {
-                changes.push(escalate(WentOn::Absent));
+                changes.push(escalate(EscalationReason::Absent));
             }
             changes
         } else if row.approval.passes_on_at.is_some_and(|at| at <= now()) {
-            vec![escalate(WentOn::Unanswered)]
+            vec![escalate(EscalationReason::Unanswered)]
         } else {
             return Ok(Some(row));
         };

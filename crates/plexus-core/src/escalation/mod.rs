@@ -7,7 +7,7 @@ mod waking;
 
 use std::time::Duration;
 
-use plexus_protocol::{AskedOf, Decider, Passed, Principal, UnixSeconds, WentOn};
+use plexus_protocol::{AskedOf, Decider, EscalationReason, EscalationStep, Principal, UnixSeconds};
 use plexus_store::{ApprovalRow, Change};
 
 use crate::Settings;
@@ -75,16 +75,22 @@ impl Escalation {
 pub(crate) struct Route {
     pub(crate) asked_of: AskedOf,
     /// Absent deciders that were passed over.
-    pub(crate) passed_over: Vec<Passed>,
+    pub(crate) passed_over: Vec<EscalationStep>,
     pub(crate) escalates_at: Option<UnixSeconds>,
 }
 
 impl Route {
     /// The change that moves an open approval along this route.
-    pub(crate) fn from(self, row: &ApprovalRow, why: WentOn, by: Decider, opinion: Option<String>) -> Change {
+    pub(crate) fn from(
+        self,
+        row: &ApprovalRow,
+        why: EscalationReason,
+        by: Decider,
+        opinion: Option<String>,
+    ) -> Change {
         let Self { asked_of: to, passed_over: absent, escalates_at } = self;
         let mut passed_over =
-            vec![Passed { from: Some(row.approval.asked_of.clone()), why, by, opinion, at: now() }];
+            vec![EscalationStep { from: Some(row.approval.asked_of.clone()), why, by, opinion, at: now() }];
         passed_over.extend(absent);
         Change::Escalate { approval: row.approval.id, passed_over, to, escalates_at }
     }
@@ -102,8 +108,8 @@ impl Escalation {
                 let escalates_at = Some(now + self.escalate_after(lineage));
                 return Route { asked_of, passed_over, escalates_at };
             }
-            let (from, why, by) = (Some(asked_of), WentOn::Absent, Decider::Hub);
-            passed_over.push(Passed { from, why, by, opinion: None, at: now });
+            let (from, why, by) = (Some(asked_of), EscalationReason::Absent, Decider::Hub);
+            passed_over.push(EscalationStep { from, why, by, opinion: None, at: now });
         }
         Route { asked_of: AskedOf::Operator, passed_over, escalates_at: None }
     }

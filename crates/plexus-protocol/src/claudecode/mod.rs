@@ -115,7 +115,7 @@ impl PolicyName {
 /// What protects the hub's files from an agent's processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Wall {
+pub enum SandboxKind {
     /// Namespaces: the processes see an empty data directory and cannot undo that.
     Namespaces,
     /// Nothing: the processes have the rights of the hub's user.

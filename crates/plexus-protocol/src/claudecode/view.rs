@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Channel, PolicyName, ProjectView, SandboxView, Status, Wall};
+use super::{Channel, PolicyName, ProjectView, SandboxKind, SandboxView, Status};
 use crate::arbor::Position;
 use crate::budget::BudgetView;
 use crate::worktree::WorktreeView;
@@ -70,7 +70,7 @@ pub struct SessionView {
     pub pid: Option<i32>,
     /// What protects the hub's files from its processes; in `get` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wall: Option<Wall>,
+    pub wall: Option<SandboxKind>,
     /// Why nothing protects them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_missing: Option<String>,

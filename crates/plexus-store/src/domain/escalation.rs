@@ -1,6 +1,6 @@
 //! Escalation: a pending approval moves up the tree, from one addressee to the next.
 
-use plexus_protocol::{ApprovalId, AskedOf, Decider, Event, Passed, UnixSeconds};
+use plexus_protocol::{ApprovalId, AskedOf, Decider, EscalationStep, Event, UnixSeconds};
 use serde_json::json;
 
 use super::Commit;
@@ -11,7 +11,7 @@ impl Commit<'_> {
     pub(super) fn escalate(
         &mut self,
         id: ApprovalId,
-        passed_over: &[Passed],
+        passed_over: &[EscalationStep],
         to: &AskedOf,
         escalates_at: Option<UnixSeconds>,
     ) -> Stored<()> {
@@ -30,7 +30,7 @@ impl Commit<'_> {
             let data = data.as_object().cloned().unwrap_or_default();
             self.event(turn, &Event::System { subtype: "approval_passed_on".to_owned(), data })?;
             row.approval.asked_of = next.clone();
-            row.approval.passed.push(Passed { at: self.at, ..passed.clone() });
+            row.approval.passed.push(EscalationStep { at: self.at, ..passed.clone() });
         }
         row.approval.passes_on_at = escalates_at;
         self.update_asked(&row)
@@ -60,6 +60,6 @@ fn check_addressee(row: &ApprovalRow, expected: Option<&AskedOf>) -> Result<(), 
 }
 
 /// An addressee that escalates an approval itself gives it up. An addressee that is skipped may still decide.
-fn may_still_decide(passed: &Passed) -> bool {
+fn may_still_decide(passed: &EscalationStep) -> bool {
     passed.from.as_ref().map(Decider::from).as_ref() != Some(&passed.by)
 }

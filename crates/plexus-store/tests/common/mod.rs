@@ -7,8 +7,8 @@ use std::path::Path;
 use plexus_protocol::claudecode::{Channel, McpServer, PermissionMode, PolicyName};
 use plexus_protocol::worktree::Worktree;
 use plexus_protocol::{
-    Approval, ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decider, Decision, Event, NodeId, Object,
-    Passed, Right, SessionId, SessionName, TreeId, UnixSeconds, WentOn,
+    Approval, ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decider, Decision, EscalationReason,
+    EscalationStep, Event, NodeId, Object, Right, SessionId, SessionName, TreeId, UnixSeconds,
 };
 use plexus_store::{
     Change, Committed, ConversationStart, Durability, NewApproval, NewSession, Refusal, RunKey, RunState,
@@ -174,9 +174,9 @@ pub async fn ask(store: &dyn Store, new: NewApproval) -> ApprovalId {
 
 /// Escalates an approval from each of `from` in turn to `to`; `by` causes the first step.
 pub fn passes_on(approval: ApprovalId, from: &[AskedOf], to: AskedOf, by: Decider) -> Change {
-    let passed = from.iter().enumerate().map(|(i, from)| Passed {
+    let passed = from.iter().enumerate().map(|(i, from)| EscalationStep {
         from: Some(from.clone()),
-        why: if i == 0 { WentOn::Escalated } else { WentOn::Absent },
+        why: if i == 0 { EscalationReason::Escalated } else { EscalationReason::Absent },
         by: if i == 0 { by.clone() } else { Decider::Hub },
         opinion: None,
         at: 0,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plexus_protocol::{ApprovalId, AskedOf, Decider, Passed, SessionId, WentOn};
+use plexus_protocol::{ApprovalId, AskedOf, Decider, EscalationReason, EscalationStep, SessionId};
 use plexus_store::{Change, FeedKind, OpenFilter, Refusal, Store};
 
 use crate::common::*;
@@ -21,9 +21,9 @@ pub async fn an_addressee_that_is_passed_over_can_still_decide(store: Arc<dyn St
     let (absent, asked) = (somebody(), somebody());
     let mut new = question(session, 1, "t");
     new.approval.asked_of = asked.clone();
-    let went_on = |from: &AskedOf| Passed {
+    let went_on = |from: &AskedOf| EscalationStep {
         from: Some(from.clone()),
-        why: WentOn::Absent,
+        why: EscalationReason::Absent,
         by: Decider::Hub,
         opinion: None,
         at: NOW,

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use plexus_protocol::loopback::TargetFile;
-use plexus_protocol::{Approval, ApprovalKind, AskedOf, Decider, Object, WentOn};
+use plexus_protocol::{Approval, ApprovalKind, AskedOf, Decider, EscalationReason, Object};
 use serde_json::Value;
 
 use super::Reviewed;
@@ -86,12 +86,12 @@ fn head(approval: &Approval, now: u64) -> Vec<Row> {
     for passed in &approval.passed {
         let from = passed.from.as_ref().map_or_else(|| passed.by.key(), AskedOf::key);
         let why = match passed.why {
-            WentOn::Escalated => "escalated it",
-            WentOn::Unanswered => "did not answer in time",
-            WentOn::Absent => "was not available",
+            EscalationReason::Escalated => "escalated it",
+            EscalationReason::Unanswered => "did not answer in time",
+            EscalationReason::Absent => "was not available",
         };
         let went = match passed.from.as_ref().map(Decider::from) {
-            Some(asked) if passed.why == WentOn::Escalated && asked != passed.by => {
+            Some(asked) if passed.why == EscalationReason::Escalated && asked != passed.by => {
                 format!("{} {why} past {from}", passed.by.key())
             }
             _ => format!("{from} {why}"),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plexus_protocol::loopback::{EscalateParams, EscalateResult};
-use plexus_protocol::{ApprovalStatus, AskedOf, Decider, Error, ErrorKind, Principal, WentOn};
+use plexus_protocol::{ApprovalStatus, AskedOf, Decider, Error, ErrorKind, EscalationReason, Principal};
 use plexus_store::{ApprovalRow, Refusal, StoreError};
 
 use crate::Hub;
@@ -51,7 +51,10 @@ async fn escalate(hub: Arc<Hub>, caller: Admitted, params: EscalateParams) -> Re
         );
         let asked_of = route.asked_of.clone();
         let by = Decider::from(&caller.principal);
-        match hub.commit(vec![route.from(&row, WentOn::Escalated, by, params.opinion.clone())]).await {
+        match hub
+            .commit(vec![route.from(&row, EscalationReason::Escalated, by, params.opinion.clone())])
+            .await
+        {
             Ok(_) => return Ok(EscalateResult::Ok { approval_id, asked_of }),
             Err(StoreError::Refused(Refusal::AlreadyResolved(now) | Refusal::AskedOfAnother(now))) => {
                 row = *now

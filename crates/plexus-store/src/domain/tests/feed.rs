@@ -1,7 +1,7 @@
 //! The fan-out of the feed: who gets `Asked`, `Resolved`, `Finished` and `Notice` entries.
 
 use plexus_protocol::budget::BudgetLimit::ToolCalls;
-use plexus_protocol::{Passed, WentOn};
+use plexus_protocol::{EscalationReason, EscalationStep};
 
 use super::*;
 use crate::FeedKind::{self, Asked, Finished, Notice, Resolved};
@@ -19,8 +19,8 @@ fn operator() -> String {
     AskedOf::Operator.key()
 }
 
-fn passed(from: &AskedOf, why: WentOn, by: Decider) -> Passed {
-    Passed { from: Some(from.clone()), why, by, opinion: None, at: 0 }
+fn passed(from: &AskedOf, why: EscalationReason, by: Decider) -> EscalationStep {
+    EscalationStep { from: Some(from.clone()), why, by, opinion: None, at: 0 }
 }
 
 #[test]
@@ -53,13 +53,13 @@ fn everyone_who_was_asked_is_notified_of_the_end() {
     let [top, middle, bottom] = chain(&store);
     let [top, middle] = [top, middle].map(|id| AskedOf::Session { id });
     let mut new = approval(bottom, top.clone());
-    new.approval.passed = vec![passed(&middle, WentOn::Absent, Decider::Hub)];
+    new.approval.passed = vec![passed(&middle, EscalationReason::Absent, Decider::Hub)];
     let id = new.approval.id;
     let committed = apply(&store, Change::Ask(Box::new(new)));
     assert_eq!(entries(&committed), [(Asked, middle.key()), (Asked, top.key())]);
     let escalate = Change::Escalate {
         approval: id,
-        passed_over: vec![passed(&top, WentOn::Escalated, Decider::from(&top))],
+        passed_over: vec![passed(&top, EscalationReason::Escalated, Decider::from(&top))],
         to: AskedOf::Operator,
         escalates_at: None,
     };

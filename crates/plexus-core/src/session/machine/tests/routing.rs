@@ -1,7 +1,7 @@
 //! The first addressee of an approval request.
 
 use plexus_protocol::claudecode::PolicyName;
-use plexus_protocol::{AskedOf, Principal, WentOn};
+use plexus_protocol::{AskedOf, EscalationReason, Principal};
 use plexus_store::SessionRow;
 
 use super::fixtures::{ask, bash};
@@ -69,7 +69,10 @@ fn an_absent_ancestor_is_passed_over_unless_it_can_be_woken() {
     assert_eq!(ask_about(&mut harness, "ls"), root);
     let approval = &harness.asked("t").approval;
     assert_eq!(approval.passed.len(), 1);
-    assert_eq!((approval.passed[0].from.clone(), approval.passed[0].why), (Some(lead), WentOn::Absent));
+    assert_eq!(
+        (approval.passed[0].from.clone(), approval.passed[0].why),
+        (Some(lead), EscalationReason::Absent)
+    );
     drop(present);
 
     let (mut harness, _, lead) = tree(&["Bash"], |_, lead| lead.config.wake = true);
