@@ -1,5 +1,5 @@
 //! Supervision of a real child: its tool call runs, runs with an edited input, or does not run. Each test runs on both
-//! pinned CLIs, over every channel and through both doors.
+//! pinned CLIs and over every channel, and the basic decisions also through both doors.
 
 use plexus_e2e::{World, events, over, text};
 use plexus_testkit::model::{Step, Tool};
@@ -9,8 +9,10 @@ over!(everything:
     an_allowed_call_runs,
     a_denied_call_never_runs,
     an_edited_call_runs_as_edited,
-    an_interrupting_denial_ends_the_turn,
     a_question_is_answered_with_the_chosen_option,
+);
+over!(every_channel:
+    an_interrupting_denial_ends_the_turn,
     approvals_of_two_children_are_never_mixed_up,
     each_call_of_a_turn_needs_its_own_approval,
     a_call_of_a_foreground_subagent_needs_approval,

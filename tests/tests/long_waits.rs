@@ -11,7 +11,6 @@ use plexus_testkit::binaries;
 use plexus_testkit::model::Step;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
-use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -158,31 +157,6 @@ async fn progress_then_the_answer(
     let decision: Value = serde_json::from_str(&text(&answer["result"]["content"][0]["text"]))?;
     assert_eq!(decision, json!({"behavior": "allow", "updatedInput": {"command": "ls"}}));
     Ok(())
-}
-
-#[tokio::test]
-async fn a_waiting_permit_sends_progress_over_http() -> anyhow::Result<()> {
-    let world = Setup::scripted().with_config("progress_secs = 0.2").world("").await?.context("a world")?;
-    let (session, token) = outsider(&world).await?;
-    let host = world.hub.url().trim_start_matches("http://");
-    let mut stream = TcpStream::connect(host).await?;
-    let body = permit_call().to_string();
-    // HTTP/1.0, so that the stream is not chunked.
-    let head = format!(
-        "POST /mcp HTTP/1.0\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
-         Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(format!("{head}{body}").as_bytes()).await?;
-    let mut lines = BufReader::new(stream).lines();
-    let mut opening = Vec::new();
-    while opening.last().is_none_or(|line: &String| !line.starts_with("retry:")) {
-        let line = timeout(LIMIT, lines.next_line()).await??;
-        opening.push(line.with_context(|| format!("the end after {opening:#?}"))?);
-    }
-    assert!(opening.iter().any(|line| line.starts_with("id: ")), "{opening:#?}");
-    assert_eq!(opening.last().map(String::as_str), Some("retry: 5000"));
-    progress_then_the_answer(&world, &session, &mut lines).await
 }
 
 #[tokio::test]

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use plexus_e2e::{Channel, Setup, World, events, over, script, text};
-use plexus_testkit::model::{Step, Tool};
-use plexus_testkit::rpc::{CallError, Door as _};
+use plexus_testkit::model::Step;
+use plexus_testkit::rpc::CallError;
 use serde_json::{Value, json};
 
 over!(channels:
@@ -17,8 +17,6 @@ over!(channels:
     the_mode_changes_while_an_approval_is_open,
     a_mode_set_before_or_during_the_start_applies_to_the_first_prompt,
     the_policy_ask_all_requires_approval_even_for_reading,
-    the_policy_approvals_requires_approval_for_all_but_reading,
-    the_policy_allow_all_runs_every_call_and_logs_it,
     an_approval_gives_its_reason_and_an_allow_writes_no_settings,
 );
 
@@ -297,58 +295,6 @@ async fn the_policy_ask_all_requires_approval_even_for_reading(world: World) -> 
     completed(&world, &session).await?;
     let last = world.model.requests_for("READ-IT").pop().unwrap_or_default();
     assert!(last.to_string().contains("the-secret-word"));
-    Ok(())
-}
-
-async fn the_policy_approvals_requires_approval_for_all_but_reading(world: World) -> anyhow::Result<()> {
-    std::fs::write(world.file("notes.txt"), "what-was-noted\n")?;
-    let reading = vec![
-        Tool::new("Read", json!({"file_path": world.file("notes.txt")})),
-        Tool::new("Glob", json!({"pattern": "*.txt"})),
-    ];
-    // Claude Code itself would run this command without approval.
-    let steps = vec![
-        Step::tools(reading),
-        Step::tool("Bash", json!({"command": "ls", "description": "a step"})),
-        write(&world, "asked.txt"),
-        Step::text("Done."),
-    ];
-    world.model.script("READ-FREELY", steps);
-    let session =
-        world.create("reader", json!({"policy": "approvals", "permission_mode": "acceptEdits"})).await?;
-    world.chat(&session, "READ-FREELY").await?;
-    let (poll, approval) = world.asked(&session).await?;
-    assert_eq!(approval["tool_name"], "Bash", "{poll:#}");
-    assert_eq!(events(&poll, "tool_result").len(), 2, "{poll:#}");
-    assert!(poll.to_string().contains("what-was-noted"));
-    world.allow(&approval).await?;
-    let approval = approval_for(&world, &session, "Write").await?;
-    world.allow(&approval).await?;
-    let poll = completed(&world, &session).await?;
-    assert_eq!(tools_with_approvals(&poll), ["Bash", "Write"]);
-    Ok(())
-}
-
-async fn the_policy_allow_all_runs_every_call_and_logs_it(world: World) -> anyhow::Result<()> {
-    world.model.script(
-        "RUN-FREELY",
-        vec![bash(&world, "free.txt"), write(&world, "free-too.txt"), Step::text("Done.")],
-    );
-    let session = world.create("free", json!({"policy": "allow_all", "hub_tools": true})).await?;
-    world.chat(&session, "RUN-FREELY").await?;
-    let poll = completed(&world, &session).await?;
-    assert!(tools_with_approvals(&poll).is_empty(), "{poll:#}");
-    assert!(world.file("free.txt").exists() && world.file("free-too.txt").exists());
-    let recorded: Vec<String> = events(&poll, "tool_use").iter().map(|e| text(&e["tool_name"])).collect();
-    assert_eq!(recorded, ["Bash", "Write"]);
-
-    // A session must not give this policy to a child.
-    let door = world.door_of(&session).await?;
-    let params = json!({"name": "below", "working_dir": world.work, "policy": "allow_all"});
-    let refused = door.call("claudecode.create", params).await.err();
-    let refused = refused.unwrap_or_else(|| panic!("a session granted `allow_all`"));
-    assert_eq!(refused.kind.as_deref(), Some("forbidden"), "{refused:?}");
-    is_refusal_of(&refused, "policy");
     Ok(())
 }
 

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 over!(channels:
     each_of_several_questions_gets_its_answer,
     an_invalid_answer_is_refused_and_the_question_stays_open,
-    a_question_can_be_denied,
 );
 
 fn question(text: &str, header: &str, several: bool) -> Value {
@@ -68,13 +67,5 @@ async fn an_invalid_answer_is_refused_and_the_question_stays_open(world: World) 
     world.respond(&approval, json!({"approve": true, "answers": {"Which wall?": "Blue"}})).await?;
     assert_eq!(world.ended(&session).await?["status"], "complete");
     assert!(told(&world).contains("Blue"));
-    Ok(())
-}
-
-async fn a_question_can_be_denied(world: World) -> anyhow::Result<()> {
-    let (session, approval) = asks(&world).await?;
-    world.respond(&approval, json!({"approve": false, "message": "Decide yourself."})).await?;
-    assert_eq!(world.ended(&session).await?["status"], "complete");
-    assert!(told(&world).contains("Decide yourself."));
     Ok(())
 }

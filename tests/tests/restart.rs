@@ -2,15 +2,12 @@
 //! gate, and an answer reaches it exactly once. Both pinned CLIs, every channel.
 
 use std::collections::HashMap;
-use std::process::Stdio;
 
 use anyhow::Context as _;
 use plexus_e2e::{Channel, Setup, World, events, over, processes_of, script, text, until};
-use plexus_testkit::binaries;
 use plexus_testkit::model::Step;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use tokio::process::Command;
 
 over!(every_channel, "sse_retry_ms = 2000\nprogress_secs = 0.1":
     a_child_waits_at_the_gate_while_a_stopped_hub_restarts,
@@ -265,71 +262,6 @@ async fn a_turn_that_ended_without_a_hub_is_reported_after_the_restart() -> anyh
     let said: Vec<String> = events(&poll, "content").iter().map(|event| text(&event["text"])).collect();
     assert_eq!(said, ["before", "meanwhile"]);
     assert_eq!(poll["status"], "complete", "{poll:#}");
-    Ok(())
-}
-
-async fn down(world: &World) -> anyhow::Result<String> {
-    let mut command = Command::new(binaries::plexus()?);
-    command.args(["down", "--data-dir"]).arg(world.hub.data_dir()).env_clear().stdin(Stdio::null());
-    let output =
-        tokio::time::timeout(plexus_e2e::LIMIT, command.output()).await.context("it did not end")??;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    anyhow::ensure!(output.status.success(), "{said}");
-    Ok(said)
-}
-
-#[tokio::test]
-async fn down_stops_the_hub_and_its_children() -> anyhow::Result<()> {
-    let mut world = scripted().await?;
-    let mut sessions = Vec::new();
-    for name in ["one", "two"] {
-        let session = world.create(name, json!({"prompt": script(&json!([bash("true")]))})).await?;
-        world.asked(&session).await?;
-        sessions.push(session);
-    }
-    assert!(down(&world).await?.contains("stopped the hub and 2 children"));
-    assert!(world.hub.wait().await?.success());
-    assert!(sessions.iter().all(|session| processes_of(session).is_empty()));
-    // The next hub reports the turns that were running.
-    world.hub.restart().await?;
-    for session in &sessions {
-        let poll = world.ended(session).await?;
-        assert_eq!(poll["status"], "interrupted", "{poll:#}");
-        assert_eq!(events(&poll, "approval_resolved")[0]["status"], "withdrawn");
-    }
-    assert!(world.ran().is_empty());
-    Ok(())
-}
-
-#[tokio::test]
-async fn down_stops_the_children_of_a_killed_hub() -> anyhow::Result<()> {
-    let mut world = scripted().await?;
-    let session = world.create("orphan", json!({"prompt": script(&json!([bash("true")]))})).await?;
-    world.asked(&session).await?;
-    world.hub.kill9().await?;
-    assert!(!processes_of(&session).is_empty());
-    assert!(down(&world).await?.contains("stopped 1 child of an earlier hub"));
-    assert!(processes_of(&session).is_empty());
-    assert!(world.ran().is_empty());
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_prompt_accepted_just_before_a_kill_goes_to_the_running_process() -> anyhow::Result<()> {
-    let setup = Setup::scripted().with_config("initialize_secs = 10");
-    let mut world = setup.world("a prompt just before a kill").await?.context("the scripted agent")?;
-    let session = world.create("steady", json!({"prompt": script(&json!([{"say": "turn 1"}]))})).await?;
-    assert_eq!(world.ended(&session).await?["status"], "complete");
-    for turn in 2..=12 {
-        world.chat(&session, &script(&json!([{"say": format!("turn {turn}")}]))).await?;
-        world.hub.kill9().await?;
-        world.hub.restart().await?;
-        let poll = world.ended(&session).await?;
-        assert_eq!((&poll["status"], &poll["turn"]), (&json!("complete"), &json!(turn)), "{poll:#}");
-        assert_eq!(events(&poll, "complete")[0]["result"], format!("turn {turn}"));
-        assert!(events(&poll, "complete")[0]["cost_usd"].as_f64() < Some(0.002), "its own cost: {poll:#}");
-    }
-    assert!(!world.run_dir(&session, 2).exists(), "one process for all of them");
     Ok(())
 }
 

@@ -19,8 +19,6 @@ over!(channels:
     an_interrupt_ends_a_turn_with_an_unread_message,
     an_interrupt_without_a_turn_changes_nothing,
     a_message_sent_while_an_approval_is_open_belongs_to_the_turn,
-    a_message_without_a_turn_is_refused,
-    the_message_of_an_allow_reaches_the_model,
     a_new_model_answers_the_next_prompt,
     a_message_survives_a_kill_of_the_hub_and_is_delivered_once,
     an_interrupt_survives_a_kill_of_the_hub,
@@ -207,31 +205,6 @@ async fn a_message_sent_while_an_approval_is_open_belongs_to_the_turn(world: Wor
     let counts: Vec<usize> = requests.iter().map(|body| told(body, "AND-MIND-THE-GAP")).collect();
     assert_eq!(counts, [0, 1], "the model receives it once, with the result of the call");
     assert_eq!(session_of(&world, &session).await?["status"], "complete");
-    Ok(())
-}
-
-async fn a_message_without_a_turn_is_refused(world: World) -> anyhow::Result<()> {
-    let session = world.create("quiet", json!({})).await?;
-    let params = json!({"session_id": session, "prompt": "anyone?"});
-    let refused = world.refused("claudecode.send", params.clone()).await?;
-    assert_eq!(refused.kind.as_deref(), Some("no_turn"), "{refused:?}");
-    world.model.script("SPEAK", vec![Step::text("Spoken.")]);
-    world.chat(&session, "SPEAK").await?;
-    completed(&world, &session).await?;
-    let refused = world.refused("claudecode.send", params).await?;
-    assert_eq!(refused.kind.as_deref(), Some("no_turn"), "{refused:?}");
-    assert!(world.model.requests().iter().all(|request| told(&request.body, "anyone?") == 0));
-    Ok(())
-}
-
-async fn the_message_of_an_allow_reaches_the_model(world: World) -> anyhow::Result<()> {
-    let (session, approval) = waiting(&world, "HEED").await?;
-    world.respond(&approval, json!({"approve": true, "message": "only this once"})).await?;
-    let poll = completed(&world, &session).await?;
-    assert!(world.file("HEED.txt").exists());
-    let requests = world.model.requests_for("HEED");
-    let last = requests.last().context("a request")?;
-    assert_eq!(told(last, "Note on the allowed Bash call: only this once"), 1, "{poll:#}");
     Ok(())
 }
 

@@ -14,22 +14,6 @@ async fn one_of_two_calls(world: &World) -> anyhow::Result<String> {
 }
 
 #[tokio::test]
-async fn a_held_call_waits_for_the_next_hub() -> anyhow::Result<()> {
-    let mut world = scripted().await?;
-    let session = one_of_two_calls(&world).await?;
-    let more = budget_approval(&world, &session).await?;
-    world.hub.kill9().await?;
-    world.hub.restart().await?;
-    assert_eq!(budget_approval(&world, &session).await?["id"], more["id"], "the same approval");
-    assert_eq!(ran(&world), ["one"]);
-    world.allow(&more).await?;
-    let ended = world.ended(&session).await?;
-    assert_eq!((&ended["status"], ran(&world).len()), (&json!("complete"), 2), "{ended:#}");
-    assert_eq!(budget_of(&world, &session, "tool_calls").await?, json!([2, 2, 0]));
-    Ok(())
-}
-
-#[tokio::test]
 async fn wall_time_is_counted_while_no_hub_runs() -> anyhow::Result<()> {
     let mut world = scripted().await?;
     let session = world.create("slow", json!({"budget": {"wall_secs": 3}})).await?;

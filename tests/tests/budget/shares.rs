@@ -132,29 +132,6 @@ async fn sessions_that_share_a_budget_wait_for_one_approval() -> anyhow::Result<
 }
 
 #[tokio::test]
-async fn wait_returns_a_notice_at_eighty_percent() -> anyhow::Result<()> {
-    let world = scripted().await?;
-    let (_, top_door) = member(&world, &*world.door, "top", json!({})).await?;
-    let (child, _) = member(&world, &top_door, "child", json!({"tool_calls": 5})).await?;
-    world.call("policy.add", json!({"rules": [{"rule": "Bash", "effect": "allow"}]})).await?;
-    world.chat(&child, &calls(&["1", "2", "3", "4"])).await?;
-    let notice = told(&top_door, |news| {
-        let notices = news["notices"].as_array().into_iter().flatten();
-        notices.into_iter().find(|notice| notice["type"] == "budget").cloned()
-    });
-    let notice = notice.await?;
-    assert_eq!(
-        json!([notice["limit"], notice["used"], notice["granted"], notice["left"]]),
-        json!(["tool_calls", 4, 5, 1])
-    );
-    assert_eq!(notice["session_name"], "child");
-    let ended = world.ended(&child).await?;
-    let told = events(&ended, "system").into_iter().filter(|event| event["subtype"] == "budget").count();
-    assert_eq!((told, &ended["status"]), (1, &json!("complete")), "{ended:#}");
-    Ok(())
-}
-
-#[tokio::test]
 async fn a_parent_with_nothing_left_escalates_the_budget_approval() -> anyhow::Result<()> {
     let world = scripted().await?;
     let (top, top_door) = member(&world, &*world.door, "top", json!({"tool_calls": 1})).await?;

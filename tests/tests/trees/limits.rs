@@ -15,19 +15,6 @@ async fn refused(world: &World, maker: &dyn Door, name: &str) -> anyhow::Result<
 }
 
 #[tokio::test]
-async fn a_tree_is_limited_in_depth() -> anyhow::Result<()> {
-    let world = scripted("[limits]\ndepth = 1").await?;
-    let (_, top) = member(&world, &*world.door, "top").await?;
-    let (_, child) = member(&world, &top, "child").await?;
-    let refusal = refused(&world, &child, "too-deep").await?;
-    assert_eq!(refusal.kind.as_deref(), Some("limit_reached"), "{refusal}");
-    assert_eq!((&refusal.data["limit"], &refusal.data["most"]), (&json!("depth"), &json!(1)));
-    assert!(refusal.message.contains("plexus.toml"), "{refusal}");
-    member(&world, &top, "beside").await?;
-    Ok(())
-}
-
-#[tokio::test]
 async fn an_agent_is_limited_in_descendants() -> anyhow::Result<()> {
     let mut world = scripted("[limits]\ndescendants = 2").await?;
     let (_, top) = member(&world, &*world.door, "top").await?;

@@ -138,32 +138,3 @@ async fn an_interrupt_reaches_all_descendants() -> anyhow::Result<()> {
     assert!(!world.run_dir(&leaf, 2).exists() && !world.run_dir(&middle, 2).exists());
     Ok(())
 }
-
-#[tokio::test]
-async fn the_end_of_a_turn_is_reported_to_every_ancestor() -> anyhow::Result<()> {
-    let world = scripted("").await?;
-    let (_, top_door) = member(&world, &*world.door, "top").await?;
-    let (_, middle_door) = member(&world, &top_door, "middle").await?;
-    let (leaf, _) = member(&world, &middle_door, "leaf").await?;
-    let cursor = world.call("loopback.wait", json!({})).await?["cursor"].clone();
-    world.allow(&asks(&world, &leaf).await?).await?;
-    for door in [&middle_door, &top_door] {
-        let mut cursor = cursor.clone();
-        loop {
-            let news = door.call("loopback.wait", json!({"cursor": cursor})).await?;
-            cursor = news["cursor"].clone();
-            if let Some(end) = news["finished"].get(0) {
-                let told = json!([end["session_name"], end["turn"], end["status"], end["result"]]);
-                assert_eq!(told, json!(["leaf", 2, "complete", "done"]));
-                break;
-            }
-        }
-    }
-    // The metrics count the end once, however many ancestors it is reported to.
-    let figures = plexus_testkit::rpc::get(world.hub.url(), "/metrics", &world.hub.token()?).await?;
-    assert!(figures.contains("plexus_turns_total{outcome=\"complete\"} 4\n"), "{figures}");
-    // The operator gets only the ends of sessions that it created itself.
-    let news = world.call("loopback.wait", json!({"cursor": cursor, "timeout_ms": 1})).await?;
-    assert!(news["finished"].as_array().is_none_or(Vec::is_empty), "{news}");
-    Ok(())
-}
