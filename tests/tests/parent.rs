@@ -327,7 +327,7 @@ enum Late {
     /// When the parent's relay runs. The CLI still waits for its tools.
     RelayRuns,
     /// When the parent's model got its first request. The CLI continued without the tools.
-    EscalationReason,
+    ToolsMissed,
 }
 
 async fn a_parent_started_before_the_hub(
@@ -347,7 +347,7 @@ async fn a_parent_started_before_the_hub(
     let parent = place.start(&place.server()?, &[])?;
     match late {
         Late::RelayRuns => until("the relay runs", || relay_runs(&data)).await?,
-        Late::EscalationReason => {
+        Late::ToolsMissed => {
             model.seen(|request| request.marker.as_deref() == Some("SUPERVISE")).await?;
         }
     }
@@ -390,7 +390,7 @@ async fn a_parent_gets_its_tools_when_the_hub_starts_cli_325() -> anyhow::Result
 #[tokio::test]
 async fn a_parent_that_continued_without_the_hub_gets_its_tools_later_cli_197() -> anyhow::Result<()> {
     let test = "a_parent_that_continued_without_the_hub_gets_its_tools_later_cli_197";
-    a_parent_started_before_the_hub("2.1.197", Late::EscalationReason, test).await
+    a_parent_started_before_the_hub("2.1.197", Late::ToolsMissed, test).await
 }
 
 /// Lets a parent wait until its CLI, with an idle timeout of 2 s, has checked that timeout.
