@@ -14,6 +14,7 @@ export function parse(hash: string): Route {
     case 'session':
       if (rest[0]) return { view: 'session', id: rest[0], part: rest[1] ?? 'stream' };
       return { view: 'sessions' };
+    case 'record': // The earlier name, in saved links.
     case 'audit':
       return { view: 'audit', part: rest[0] ?? 'log' };
     default:

@@ -48,18 +48,27 @@ struct Finding {
     found: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<String>,
+    /// The earlier name of `fix`, for scripts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mend: Option<String>,
+}
+
+impl Finding {
+    fn new(what: &'static str, health: Health, found: String, fix: Option<String>) -> Self {
+        Self { what, health, found, mend: fix.clone(), fix }
+    }
 }
 
 fn ok(what: &'static str, found: impl Into<String>) -> Finding {
-    Finding { what, health: Health::Ok, found: found.into(), fix: None }
+    Finding::new(what, Health::Ok, found.into(), None)
 }
 
 fn note(what: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Finding {
-    Finding { what, health: Health::Note, found: found.into(), fix: Some(fix.into()) }
+    Finding::new(what, Health::Note, found.into(), Some(fix.into()))
 }
 
 fn problem(what: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Finding {
-    Finding { what, health: Health::Problem, found: found.into(), fix: Some(fix.into()) }
+    Finding::new(what, Health::Problem, found.into(), Some(fix.into()))
 }
 
 /// Runs all checks.
@@ -69,7 +78,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), ExpectedError> {
     if args.json.json {
         output::json(&findings);
     } else {
-        for Finding { what, health, found, fix } in &findings {
+        for Finding { what, health, found, fix, .. } in &findings {
             let mark = match health {
                 Health::Ok => "ok   ",
                 Health::Note => "note ",
