@@ -19,6 +19,7 @@ mod file_helper;
 mod hostile;
 mod housekeeping;
 mod hub_outage;
+mod hub_restart;
 mod large_messages;
 mod limits;
 mod loading;
@@ -35,7 +36,7 @@ mod permit;
 mod policy;
 mod questions;
 mod readers;
-mod restart;
+
 mod sandbox;
 mod scopes;
 mod session_lifecycle;

@@ -8,11 +8,11 @@ use plexus_protocol::{Approval, ApprovalKind, ApprovalStatus, Object};
 use serde_json::{Value, json};
 
 use crate::approvals::find;
-use crate::confirm::{Confirmed, answers, confirm, is_interactive, line, prompt};
 use crate::editor::{self, EditError, Edited};
 use crate::error::ExpectedError;
 use crate::hub::{HubClient, JsonArg, block_on};
 use crate::outcome::{self, Outcome};
+use crate::review::confirm::{Confirmed, answers, confirm, is_interactive, line, prompt};
 use crate::review::original::original;
 use crate::review::question::questions;
 use crate::review::{self, Reviewed};

@@ -11,7 +11,6 @@ mod call;
 mod cli;
 mod client;
 mod completions;
-mod confirm;
 mod console;
 mod demo;
 mod deny;

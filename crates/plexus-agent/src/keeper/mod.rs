@@ -3,7 +3,7 @@
 //! descendants, and reports how the child ended. It outlives the hub and does not handle approvals or databases. It has
 //! one thread and one `poll`, and its only state is an offset.
 
-mod bounded;
+mod bounded_journal;
 mod child;
 mod feeder;
 mod mover;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, getpid, set_child_subreaper, setsid};
 
-use self::bounded::Bounded;
+use self::bounded_journal::Bounded;
 use self::child::{Child, Descendants, Started};
 use self::feeder::{Feed, Feeder};
 use self::mover::{Mover, StderrLog};

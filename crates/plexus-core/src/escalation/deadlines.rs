@@ -3,13 +3,13 @@
 
 use std::convert::Infallible;
 
-use plexus_protocol::{ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decider, EscalationReason};
+use plexus_protocol::{ApprovalId, ApprovalKind, ApprovalStatus, Decider, EscalationReason};
 use plexus_store::{ApprovalRow, Change, Refusal, Store, StoreError};
-use serde_json::Value;
 
 use super::Escalation;
+use super::route::deciders_above;
 use crate::Settings;
-use crate::lineage::{CheckedCall, Lineage, lineage_of};
+use crate::lineage::{Lineage, lineage_of};
 use plexus_book::Commits;
 use plexus_book::kill_point;
 use plexus_book::now;
@@ -90,25 +90,6 @@ impl Escalation {
 async fn open_approval(store: &dyn Store, id: ApprovalId) -> Result<Option<ApprovalRow>, StoreError> {
     let row = store.approval(id).await?;
     Ok(row.filter(|row| row.approval.status == ApprovalStatus::Pending))
-}
-
-/// The deciders above `asked_of`, nearest first.
-pub(crate) fn deciders_above(
-    settings: &Settings,
-    lineage: &Lineage,
-    row: &ApprovalRow,
-    asked_of: &AskedOf,
-) -> Vec<AskedOf> {
-    let AskedOf::Session { id } = asked_of else { return vec![AskedOf::Operator] };
-    let approval = &row.approval;
-    if approval.kind == ApprovalKind::Budget {
-        // A decider can grant what it has left, whatever its scope.
-        return lineage.deciders(*id, |session| session.config.hub_tools);
-    }
-    let input = Value::Object(approval.input.clone());
-    let home = lineage.home(settings);
-    let call = CheckedCall::new(&approval.tool_name, input, (&approval.cwd).into(), home);
-    lineage.deciders(*id, |session| lineage.may_allow(session.id, &call))
 }
 
 /// Whether the store created this budget approval and the hub has not routed it yet. The store sets no deadlines; the hub

@@ -1,11 +1,11 @@
-//! The JSON-RPC 2.0 envelope of requests and responses. It maps the hub's errors to JSON-RPC codes; the registry owns
+//! The JSON-RPC 2.0 envelope of requests and responses. `error_code` has the codes of errors; the registry owns
 //! the methods.
 
 use plexus_protocol::{Error, ErrorKind};
 use serde_json::{Map, Value, json};
 
-const PARSE_ERROR: i64 = -32700;
-const INVALID_REQUEST: i64 = -32600;
+use super::error_code::{INVALID_REQUEST, PARSE_ERROR, code};
+
 /// The maximum number of calls in one batch. They run concurrently, and memory holds all their results.
 const BATCH: usize = 100;
 
@@ -97,15 +97,6 @@ pub(crate) fn notification(method: &str, id: &Value, params: Map<String, Value>)
     all.insert("id".to_owned(), id.clone());
     all.extend(params);
     json!({"jsonrpc": "2.0", "method": method, "params": all})
-}
-
-fn code(kind: ErrorKind) -> i64 {
-    match kind {
-        ErrorKind::MethodNotFound => -32601,
-        ErrorKind::InvalidParams | ErrorKind::UnknownField | ErrorKind::NotSupportedYet => -32602,
-        ErrorKind::Internal => -32603,
-        _ => -32000,
-    }
 }
 
 fn invalid(message: &str, id: Value) -> Value {

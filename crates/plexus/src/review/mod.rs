@@ -3,6 +3,7 @@
 
 pub(crate) mod approval;
 pub(crate) mod change;
+pub(crate) mod confirm;
 pub(crate) mod diff;
 pub(crate) mod original;
 pub(crate) mod page;

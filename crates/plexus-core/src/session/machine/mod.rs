@@ -20,10 +20,10 @@ mod settings;
 mod stop;
 #[cfg(test)]
 mod tests;
-mod time;
 mod trouble;
 mod truncate;
 mod turn;
+mod turn_clock;
 mod wake;
 
 use std::collections::{HashMap, HashSet};
@@ -49,8 +49,8 @@ use held_calls::HeldCall;
 use process::Process;
 use progress::Progress;
 use settings::PendingRequest;
-use time::TimeLimit;
 use turn::Turn;
+use turn_clock::TimeLimit;
 
 pub(super) use effect::{
     AfterCommit, AfterTry, BudgetUse, Cause, Effect, Exited, Input, Next, Prepared, Reply, StartFailure,

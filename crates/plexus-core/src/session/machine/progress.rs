@@ -10,8 +10,8 @@ use plexus_store::{Change, TurnStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::time::Clock;
 use super::turn::Ending;
+use super::turn_clock::Clock;
 use crate::session::PromptFormat;
 
 /// The result subtype of a turn that reached the cost limit its process was started with.
