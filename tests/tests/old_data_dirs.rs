@@ -41,7 +41,7 @@ fn contains(now: &Value, then: &Value) {
     }
 }
 
-async fn opens_with_the_present_hub(name: &str) -> anyhow::Result<()> {
+async fn assert_opens_with_the_current_hub(name: &str) -> anyhow::Result<()> {
     let (world, expected) = opened(name).await?;
     let session = text(&expected.finished["id"]);
 
@@ -90,7 +90,7 @@ async fn opens_with_the_present_hub(name: &str) -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_data_directory_of_version_1_opens_and_continues() -> anyhow::Result<()> {
-    opens_with_the_present_hub("data-dir-v1").await
+    assert_opens_with_the_current_hub("data-dir-v1").await
 }
 
 #[tokio::test]

@@ -74,7 +74,11 @@ async fn is_interrupted(world: &World, session: &str) -> anyhow::Result<Value> {
 }
 
 /// Checks that the same process answers the next prompt.
-async fn answers_in_the_same_process(world: &World, session: &str, process: u32) -> anyhow::Result<()> {
+async fn assert_answers_in_the_same_process(
+    world: &World,
+    session: &str,
+    process: u32,
+) -> anyhow::Result<()> {
     world.model.script("GO-ON", vec![Step::text("Here again.")]);
     world.chat(session, "GO-ON").await?;
     let poll = completed(world, session).await?;
@@ -112,7 +116,7 @@ async fn an_interrupt_ends_the_command_and_keeps_the_process(world: World) -> an
         !commands.flatten().any(|line| String::from_utf8_lossy(&line).contains("long.never"))
     })
     .await?;
-    answers_in_the_same_process(&world, &session, process).await
+    assert_answers_in_the_same_process(&world, &session, process).await
 }
 
 async fn an_interrupt_withdraws_open_approvals(world: World) -> anyhow::Result<()> {
@@ -130,7 +134,7 @@ async fn an_interrupt_withdraws_open_approvals(world: World) -> anyhow::Result<(
     assert_eq!(poll["pending_approvals"], json!([]));
     let late = world.respond(&approval, json!({"approve": true})).await?;
     assert_eq!((&late["type"], &late["status"]), (&json!("already_resolved"), &json!("withdrawn")));
-    answers_in_the_same_process(&world, &session, process).await?;
+    assert_answers_in_the_same_process(&world, &session, process).await?;
     assert!(!world.file("asked.txt").exists());
     Ok(())
 }
@@ -144,7 +148,7 @@ async fn an_interrupt_ends_a_model_request(world: World) -> anyhow::Result<()> {
     let process = pid(&world, &session).await?;
     interrupt(&world, &session).await?;
     is_interrupted(&world, &session).await?;
-    answers_in_the_same_process(&world, &session, process).await
+    assert_answers_in_the_same_process(&world, &session, process).await
 }
 
 async fn an_interrupt_ends_a_turn_with_an_unread_message(world: World) -> anyhow::Result<()> {
@@ -160,7 +164,7 @@ async fn an_interrupt_ends_a_turn_with_an_unread_message(world: World) -> anyhow
     interrupt(&world, &session).await?;
     assert!(before.elapsed() < QUICK, "{:?}", before.elapsed());
     is_interrupted(&world, &session).await?;
-    answers_in_the_same_process(&world, &session, process).await?;
+    assert_answers_in_the_same_process(&world, &session, process).await?;
     let heard = world.model.requests().iter().any(|request| told(&request.body, "ONE-MORE-THING") > 0);
     assert!(!heard, "an unread message is withdrawn by the interrupt");
     Ok(())
@@ -175,7 +179,7 @@ async fn an_interrupt_without_a_turn_changes_nothing(world: World) -> anyhow::Re
     let process = pid(&world, &session).await?;
     interrupt(&world, &session).await?;
     assert_eq!(session_of(&world, &session).await?["status"], "complete");
-    answers_in_the_same_process(&world, &session, process).await
+    assert_answers_in_the_same_process(&world, &session, process).await
 }
 
 /// A session whose first call waits for approval.
@@ -309,7 +313,7 @@ async fn an_interrupt_survives_a_kill_of_the_hub(mut world: World) -> anyhow::Re
     world.hub.restart().await?;
     is_interrupted(&world, &session).await?;
     assert_eq!(outbox(&world, &session)?.matches("plexus-interrupt-1").count(), 1);
-    answers_in_the_same_process(&world, &session, process).await
+    assert_answers_in_the_same_process(&world, &session, process).await
 }
 
 /// Everything that was sent to the session's first process.

@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn without_inotify_growth_is_noticed_all_the_same() {
+    async fn growth_is_detected_without_inotify() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal");
         let mut file = std::fs::File::create(&path).unwrap();

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn rubbish_is_no_process() {
+    fn an_invalid_stat_line_is_not_parsed() {
         for text in ["", "7", "7 (x)", "7 (x) S", "7 (x) S 1 2 3"] {
             assert_eq!(parse_stat(text), None, "{text:?}");
         }

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn descent_is_seen_over_generations() {
+    fn a_process_descends_from_itself_and_all_its_ancestors() {
         let own = std::process::id() as i32;
         let parent = rustix::process::getppid().unwrap().as_raw_pid();
         assert!(descends_from(own, &[parent]));

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_grows_as_deep_and_as_large_as_it_may() {
+    fn a_tree_grows_only_to_its_limits_of_depth_and_size() {
         let limits = Limits { depth: 2, descendants: 3, ..Limits::default() };
         let reservations = Reservations::default();
         let reserve_session = |answers_to: &AskedOf| {

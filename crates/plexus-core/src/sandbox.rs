@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_that_cannot_be_understood_requires_everything() {
+    fn an_unreadable_note_requires_every_part() {
         let dir = tempfile::tempdir().unwrap();
         let noted = |content: &str| {
             std::fs::write(dir.path().join(GRANTED_BEFORE), content).unwrap();

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_fields_are_texts_like_any_other() {
+    fn field_names_are_escaped_and_truncated_like_values() {
         let mut value = json!({"\u{202e}a": 1, "\\u{202e}a": 2, "b": 3});
         assert!(!is_cut_at(&value, 16) && !shorten(&mut value, 16));
         let names: Vec<&String> = value.as_object().into_iter().flat_map(Map::keys).collect();
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_mislead_is_made_visible() {
+    fn misleading_characters_are_escaped_and_other_text_is_unchanged() {
         assert_eq!(visible("rm \u{1b}[2K\u{202e}x").as_deref(), Some("rm \\u{1b}[2K\\u{202e}x"));
         assert_eq!(visible("a\u{3164}\u{ad}\u{e0100}b").as_deref(), Some("a\\u{3164}\\u{ad}\\u{e0100}b"));
         assert_eq!(visible("plain\n\ttext ü"), None);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_drawn_as_nothing_or_stands_for_nothing_is_made_visible() {
+    fn invisible_unassigned_and_private_use_characters_are_escaped() {
         let unseen = [
             '\u{85}',
             '\u{ad}',

@@ -94,7 +94,7 @@ async fn check_after_kill(path: &Path, acknowledged: &BTreeMap<u64, u64>) {
 fn a_full_disk_stores_nothing_partially_and_recovers() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("plexus.db");
-    let output = child("child_runs_out_of_room", &path).output().unwrap();
+    let output = child("child_runs_out_of_space", &path).output().unwrap();
     let shown =
         format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{shown}");
@@ -139,7 +139,7 @@ async fn commit_and_acknowledge(store: Arc<SqliteStore>, session: SessionId, tur
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn child_runs_out_of_room() {
+async fn child_runs_out_of_space() {
     let Some(path) = in_child() else { return };
     let store = Arc::new(SqliteStore::open(&path, Durability::Full).unwrap());
     let session = create(&*store, "a").await;

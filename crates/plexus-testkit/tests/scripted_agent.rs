@@ -260,7 +260,7 @@ async fn parallel_calls_request_permission_before_any_is_answered() {
 }
 
 #[tokio::test]
-async fn the_wire_can_be_made_to_misbehave() {
+async fn a_script_can_violate_the_protocol() {
     let dirs = Dirs::new();
     let mut agent = agent(&dirs).await;
     let script = json!([

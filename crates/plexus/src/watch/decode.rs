@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_keys() {
+    fn each_key_is_decoded() {
         for (bytes, code) in [
             ("a", KeyCode::Char('a')),
             ("é", KeyCode::Char('é')),
@@ -250,7 +250,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_reply_of_the_terminal_and_a_key_with_alt_are_no_keys() {
+    fn replies_of_the_terminal_and_keys_with_alt_are_ignored() {
         for sequence in NO_KEYS {
             assert_is_only_j(format!("{sequence}j").as_bytes());
         }

@@ -102,7 +102,7 @@ async fn a_waiting_call_sends_progress() {
 }
 
 #[tokio::test]
-async fn there_is_no_stream_to_listen_on() {
+async fn a_get_request_for_a_stream_is_refused() {
     let hub = TestHub::start().await;
     let request =
         Request::get("/mcp").header("authorization", hub.bearer()).header("accept", "text/event-stream");

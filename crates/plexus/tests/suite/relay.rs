@@ -259,7 +259,7 @@ async fn a_permit_rejected_for_load_is_retried() {
 }
 
 #[tokio::test]
-async fn a_permit_that_cannot_be_asked_is_denied() {
+async fn a_permit_with_an_invalid_token_is_denied() {
     let hub = TestHub::start().await;
     let mut relay = Relay::child(&hub, "a-token-nobody-has").await;
     relay.call_tool(1, "loopback_permit", permit("t1")).await;

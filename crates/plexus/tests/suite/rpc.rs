@@ -16,7 +16,7 @@ async fn health_needs_no_token_and_returns_the_version() {
 }
 
 #[tokio::test]
-async fn only_the_right_token_gets_in() {
+async fn only_a_valid_token_is_accepted() {
     let hub = TestHub::start().await;
     let token = hub.process.token().unwrap();
     for path in ["/rpc", "/mcp"] {
@@ -136,7 +136,7 @@ async fn a_body_with_too_many_values_is_too_large() {
 }
 
 #[tokio::test]
-async fn batches_are_answered_together_and_notifications_not_at_all() {
+async fn a_batch_gets_one_response_and_notifications_get_none() {
     let hub = TestHub::start().await;
     let batch = json!([
         {"jsonrpc": "2.0", "id": "a", "method": "claudecode.list"},
@@ -155,7 +155,7 @@ async fn batches_are_answered_together_and_notifications_not_at_all() {
 }
 
 #[tokio::test]
-async fn the_token_of_a_session_may_ask_and_nothing_else() {
+async fn a_session_token_can_only_request_permits() {
     let hub = TestHub::start().await;
     let (_, token) = hub.outside_session("outside").await;
     let bearer = format!("Bearer {token}");

@@ -392,7 +392,7 @@ async fn a_terminal_that_is_resized_shows_every_line_above_its_prompt() {
 }
 
 #[tokio::test]
-async fn an_empty_id_is_no_id() {
+async fn an_empty_id_is_refused() {
     let hub = TestHub::start().await;
     let (_, approval) = hub.asking_session("a").await;
     for verb in [&["approve", "", "--digest", "x"][..], &["deny", ""], &["approvals", ""]] {

@@ -273,7 +273,7 @@ async fn it_reconnects_to_a_restarted_hub() {
 }
 
 #[tokio::test]
-async fn without_a_hub_or_a_terminal_it_fails_with_a_reason() {
+async fn watch_needs_a_terminal() {
     let hub = TestHub::start().await;
     let output = hub.run(&["watch"]).await;
     assert_eq!(output.status.code(), Some(2));

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_counts_only_while_it_runs_and_nothing_twice() {
+    fn a_clock_counts_each_moment_once_and_only_while_it_runs() {
         let mut clock = Clock::default();
         clock.run(1_000);
         clock.run(2_000);

@@ -48,7 +48,7 @@ fn the_end_of_a_turn_is_reported_to_every_agent_above_and_to_the_operator_of_a_r
 }
 
 #[test]
-fn everyone_who_was_asked_is_notified_of_the_end() {
+fn every_addressee_is_notified_when_an_approval_is_resolved() {
     let store = MemoryStore::default();
     let [top, middle, bottom] = chain(&store);
     let [top, middle] = [top, middle].map(|id| AskedOf::Session { id });

@@ -120,7 +120,7 @@ fn the_stream_of_a_request_is_durable_with_its_approval() {
 }
 
 #[test]
-fn a_process_that_was_started_elsewhere_asks_without_a_gate() {
+fn a_process_outside_the_hub_requests_permits_without_the_gate() {
     let mut harness = Setup::policy(PolicyName::AskAll).build();
     let (reply, mut token) = oneshot::channel();
     harness.command(Command::Configure { token: "secret".to_owned(), reply });
