@@ -148,7 +148,7 @@ async fn an_invalid_field_is_named(world: World) -> anyhow::Result<()> {
     }
     let both = world.refused("claudecode.get", json!({"session_id": NOBODY, "name": "a"})).await?;
     is(&both, "invalid_params");
-    assert_eq!(world.call("claudecode.list", json!({})).await?["sessions"], json!([]), "nothing was made");
+    assert_eq!(world.call("claudecode.list", json!({})).await?["sessions"], json!([]), "nothing was created");
     Ok(())
 }
 

@@ -145,10 +145,14 @@ impl Supervisor {
             .iter()
             .map(|result| serde_json::from_str(&result.text).unwrap_or_else(|_| json!(result.text)))
             .collect();
-        let Some(last) = results.last() else { return self.begin(request) };
+        let Some(last) = results.last() else { return self.create_child(request) };
         if let Some(words) = last.as_str() {
             let not_yet = ["No such tool", "ready: "].iter().any(|word| words.contains(word));
-            return if not_yet { self.begin(request) } else { Step::text(format!("What is this? {words}")) };
+            return if not_yet {
+                self.create_child(request)
+            } else {
+                Step::text(format!("What is this? {words}"))
+            };
         }
         if let Some(finished) = last["finished"].get(0) {
             let (status, result) = (text(&finished["status"]), text(&finished["result"]));
@@ -173,7 +177,7 @@ impl Supervisor {
     }
 
     /// The older CLI continues without a server that connects slowly, and offers a tool that waits for it.
-    fn begin(&self, request: &Value) -> Step {
+    fn create_child(&self, request: &Value) -> Step {
         let offered = |name: &str| {
             request["tools"].as_array().is_some_and(|tools| tools.iter().any(|tool| tool["name"] == name))
         };

@@ -88,7 +88,7 @@ async fn assert_answers_in_the_same_process(
 }
 
 /// The number of times a text occurs in the messages of a model request.
-fn told(body: &Value, text: &str) -> usize {
+fn occurrences(body: &Value, text: &str) -> usize {
     body["messages"].to_string().matches(text).count()
 }
 
@@ -165,7 +165,7 @@ async fn an_interrupt_ends_a_turn_with_an_unread_message(world: World) -> anyhow
     assert!(before.elapsed() < QUICK, "{:?}", before.elapsed());
     is_interrupted(&world, &session).await?;
     assert_answers_in_the_same_process(&world, &session, process).await?;
-    let heard = world.model.requests().iter().any(|request| told(&request.body, "ONE-MORE-THING") > 0);
+    let heard = world.model.requests().iter().any(|request| occurrences(&request.body, "ONE-MORE-THING") > 0);
     assert!(!heard, "an unread message is withdrawn by the interrupt");
     Ok(())
 }
@@ -206,7 +206,7 @@ async fn a_message_sent_while_an_approval_is_open_belongs_to_the_turn(world: Wor
     let notes = events(&poll, "system");
     assert_eq!(notes.iter().filter(|note| note["subtype"] == "sent").count(), 1, "{poll:#}");
     let requests = world.model.requests_for("LISTEN");
-    let counts: Vec<usize> = requests.iter().map(|body| told(body, "AND-MIND-THE-GAP")).collect();
+    let counts: Vec<usize> = requests.iter().map(|body| occurrences(body, "AND-MIND-THE-GAP")).collect();
     assert_eq!(counts, [0, 1], "the model receives it once, with the result of the call");
     assert_eq!(session_of(&world, &session).await?["status"], "complete");
     Ok(())
@@ -273,8 +273,8 @@ async fn an_idle_process_ends_and_the_next_prompt_continues_the_conversation(
     world.allow(&approval).await?;
     completed(&world, &session).await?;
     let body = world.model.seen(|request| is_about(request, "SECOND-WORD")).await?.body;
-    assert_eq!(told(&body, "FIRST-WORD"), 1, "{body:#}");
-    assert_eq!(told(&body, "The word is plum."), 1, "{body:#}");
+    assert_eq!(occurrences(&body, "FIRST-WORD"), 1, "{body:#}");
+    assert_eq!(occurrences(&body, "The word is plum."), 1, "{body:#}");
     assert!(world.file("second.txt").exists());
     Ok(())
 }
@@ -289,7 +289,7 @@ async fn a_message_survives_a_kill_of_the_hub_and_is_delivered_once(mut world: W
     completed(&world, &session).await?;
     assert_eq!(pid(&world, &session).await?, process);
     let requests = world.model.requests_for("SURVIVE");
-    assert_eq!(told(requests.last().context("a request")?, "STILL-HERE"), 1);
+    assert_eq!(occurrences(requests.last().context("a request")?, "STILL-HERE"), 1);
     assert_eq!(outbox(&world, &session)?.matches("STILL-HERE").count(), 1);
     Ok(())
 }

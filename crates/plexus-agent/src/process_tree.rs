@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(sweep(&session).unwrap(), 1);
         assert!(!swept.wait().unwrap().success());
         assert_eq!(sweep(&session).unwrap(), 0);
-        assert_eq!(spared.try_wait().unwrap(), None, "another session's process goes on");
+        assert_eq!(spared.try_wait().unwrap(), None, "another session's process still runs");
         drop(spared.stdin.take());
         assert!(spared.wait().unwrap().success());
     }

@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(free_after(0), 60);
         assert_eq!(free_after(0), 0);
         assert_eq!(free_after(2500), 2);
-        assert_eq!(free_after(3_600_000), 60, "an hour is no more than a minute");
+        assert_eq!(free_after(3_600_000), 60, "an hour allows no more than a minute");
     }
 
     #[test]

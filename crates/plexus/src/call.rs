@@ -304,7 +304,7 @@ mod tests {
             assert!(message.contains(&format!("did you mean `plexus {suggested}`?")), "{message}");
         }
         for namespace in ["arbor", "claudecode", "loopback", "policy", "rpc", "token"] {
-            assert!(misspelt(namespace, &[]).is_none(), "without a hub, {namespace} is no misspelt verb");
+            assert!(misspelt(namespace, &[]).is_none(), "without a hub, {namespace} is not a misspelt verb");
         }
     }
 

@@ -220,7 +220,7 @@ async fn an_invalid_server_is_refused_by_name() -> anyhow::Result<()> {
         let error = world.refused("claudecode.create", params).await?;
         assert_eq!((error.kind.as_deref(), &error.data["field"]), (Some(kind), &json!(field)), "{error}");
     }
-    assert_eq!(world.call("claudecode.list", json!({})).await?["sessions"], json!([]), "nothing was made");
+    assert_eq!(world.call("claudecode.list", json!({})).await?["sessions"], json!([]), "nothing was created");
     Ok(())
 }
 

@@ -88,7 +88,7 @@ mod tests {
         assert!(!presence.is_present("a", never));
         let (one, other) = (presence.enter("a".to_owned()), presence.enter("a".to_owned()));
         drop(one);
-        assert!(presence.is_present("a", never), "the other call goes on");
+        assert!(presence.is_present("a", never), "the other call is still open");
         drop(other);
         assert!(!presence.is_present("a", never));
         assert!(presence.is_present("a", Duration::from_secs(60)));

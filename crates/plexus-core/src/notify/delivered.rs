@@ -95,7 +95,7 @@ mod tests {
         delivered.file_content().write().unwrap();
         let mut next = Delivered::in_dir(dir.path());
         assert!(next.contains(one) && !next.contains(other));
-        assert_eq!(next.start_at(12), 9, "what happened meanwhile is told");
+        assert_eq!(next.start_at(12), 9, "events without a hub are notified");
         assert_eq!(next.start_at(3), 3, "a store that was put back is not waited for");
     }
 }

@@ -169,7 +169,7 @@ mod tests {
             std::fs::create_dir(dir.path().join(project)).unwrap();
         }
         std::fs::create_dir(dir.path().join("one/a.jsonl")).unwrap();
-        assert!(find(dir.path(), "a.jsonl").is_none(), "a folder is no transcript");
+        assert!(find(dir.path(), "a.jsonl").is_none(), "a folder is not a transcript");
         std::fs::write(dir.path().join("two/a.jsonl"), "").unwrap();
         assert!(find(dir.path(), "a.jsonl").is_some());
     }

@@ -64,7 +64,7 @@ pub(super) struct Table {
     pub(super) after_dashes: AfterDashes,
     pub(super) trust: Trust,
     pub(super) input: Input,
-    /// Options with which the command reads no code from its input and writes no file by itself.
+    /// Options that keep the command from reading code from its input and from writing files by itself.
     pub(super) alone: Vec<&'static str>,
 }
 

@@ -58,11 +58,11 @@ pub async fn an_approval_is_escalated_once_from_each_addressee(store: Arc<dyn St
     let row = &made.approvals[0];
     assert_eq!((&row.approval.asked_of, row.approval.passes_on_at), (&third, Some(NOW + 5)));
     let at: Vec<u64> = row.approval.passed.iter().map(|passed| passed.at).collect();
-    assert_eq!(at, [NOW, NOW], "the store says when");
-    assert!(open_to(&*store, &first).await.is_empty(), "it has done with it");
-    assert_eq!(open_to(&*store, &second).await, [(id, made.feed[0].number)], "it went on without it");
+    assert_eq!(at, [NOW, NOW], "the store sets the time");
+    assert!(open_to(&*store, &first).await.is_empty(), "it gave up the approval");
+    assert_eq!(open_to(&*store, &second).await, [(id, made.feed[0].number)], "it was passed over");
     assert_eq!(open_to(&*store, &third).await, [(id, made.feed[1].number)]);
-    // Somebody else was as quick.
+    // A second escalation from the same addressee.
     match refused(&*store, on).await {
         Refusal::AskedOfAnother(row) => assert_eq!(row.approval.asked_of, third),
         other => panic!("{other:?}"),

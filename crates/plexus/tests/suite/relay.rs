@@ -157,7 +157,7 @@ async fn an_impostor_on_the_hubs_port_neither_decides_nor_gets_the_token() {
     relay.call_tool(1, "loopback_permit", permit("t1")).await;
     let until = tokio::time::Instant::now() + LIMIT;
     while impostor.heard().len() < 3 {
-        assert!(tokio::time::Instant::now() < until, "the relay asks who is there");
+        assert!(tokio::time::Instant::now() < until, "the relay requests the identity");
         assert_eq!(relay.next().await["method"], "notifications/progress", "nothing is decided");
     }
     for heard in impostor.heard() {
@@ -207,7 +207,7 @@ async fn a_relayed_proof_is_rejected() {
     let text = || String::from_utf8_lossy(&heard.lock().unwrap()).into_owned();
     let until = tokio::time::Instant::now() + LIMIT;
     while text().matches("GET /identity?nonce=").count() < 3 {
-        assert!(tokio::time::Instant::now() < until, "the relay asks who is there");
+        assert!(tokio::time::Instant::now() < until, "the relay requests the identity");
         assert_eq!(relay.next().await["method"], "notifications/progress", "nothing is decided");
     }
     assert!(!text().contains(&token), "{}", text());

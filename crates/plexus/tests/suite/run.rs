@@ -246,7 +246,7 @@ async fn without_a_terminal_an_approval_stays_open_and_is_reported() {
         };
         let id = tokio::time::timeout(crate::support::LIMIT, waited).await.expect("it asks");
         let refused = hub.run(&["approve", &id[..8]]).await;
-        assert_eq!(refused.status.code(), Some(2), "nobody said what was read: {}", text(&refused.stderr));
+        assert_eq!(refused.status.code(), Some(2), "it needs a digest: {}", text(&refused.stderr));
         assert!(hub.run(&["approve", &id[..8], "--digest", &hub.digest(&id).await]).await.status.success());
     });
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));

@@ -168,7 +168,7 @@ async fn a_frozen_hub_is_shown_as_disconnected_and_no_key_answers() {
     terminal.presses("a", "why not", |screen| screen.contains("you cannot answer")).await;
     kill_process(pid, Signal::CONT).unwrap();
     terminal.until("it is connected again", |screen| !screen.contains("Disconnected. Re")).await;
-    assert!(!hub.work().join("made").exists(), "no key counted meanwhile");
+    assert!(!hub.work().join("made").exists(), "no key had an effect meanwhile");
     terminal.presses("a", "no question is open", answered).await;
     terminal.shows("Allowed: Bash touch made (worker)").await;
     event(&hub, &session, "complete").await;

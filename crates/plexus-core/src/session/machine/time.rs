@@ -176,9 +176,9 @@ mod tests {
         assert_eq!(clock.take(3_000), 2_000);
         clock.pause(3_500);
         clock.pause(9_000);
-        assert_eq!(clock.take(10_000), 500, "it stood still since");
+        assert_eq!(clock.take(10_000), 500, "it was paused");
         clock.run(10_000);
         let kept: Clock = serde_json::from_value(serde_json::to_value(&clock).unwrap()).unwrap();
-        assert_eq!(kept.clone().take(12_000), 2_000, "the next hub counts on");
+        assert_eq!(kept.clone().take(12_000), 2_000, "the next hub continues to count");
     }
 }
