@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_inotify_does_not_watch_is_checked() {
+    async fn a_file_that_inotify_cannot_watch_is_polled() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal");
         let watch = JournalWatch::new().unwrap();

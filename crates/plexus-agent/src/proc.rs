@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_finds_itself() {
+    fn a_process_finds_itself_and_its_parent() {
         let own = std::process::id() as i32;
         assert!(pids().unwrap().any(|pid| pid == own));
         assert_eq!(stat(own).unwrap().parent, rustix::process::getppid().unwrap().as_raw_pid());

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_damaged_is_named() {
+    fn a_damaged_key_is_reported_with_its_file() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("identity.key"), "no key").unwrap();
         let refused = Identity::open(&DataDir::open(folder.path()).unwrap()).unwrap_err();

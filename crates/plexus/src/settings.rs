@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_kept_unless_the_file_limits_it() {
+    fn events_and_decisions_are_kept_unless_configured() {
         let dir = tempfile::tempdir().unwrap();
         let kept = config(args(dir.path())).unwrap().hub.retention;
         assert_eq!((kept.events_for, kept.decisions_for), (None, None));

@@ -60,7 +60,7 @@ impl Hub {
         self.parts.sandbox.warning()
     }
 
-    /// Follows a session from a place on; from the beginning of its latest turn if none is given.
+    /// Follows a session from a position, by default from the start of its latest turn.
     pub async fn follow_session(
         &self,
         caller: Caller,

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_could_be_read_in_two_ways_is_refused() {
+    fn an_ambiguous_or_reserved_server_name_is_refused() {
         for good in ["github", "my-db_2", "a"] {
             assert!(check_name(good, "f").is_ok(), "{good}");
         }

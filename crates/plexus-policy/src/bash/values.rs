@@ -82,7 +82,7 @@ impl ValueCheck {
         }
     }
 
-    /// Whether a value is harmless that starts with this text and continues with unknown text.
+    /// Whether a value that starts with this text and continues with unknown text is harmless.
     pub(super) fn admits_any_after(self, start: &str) -> bool {
         match self {
             Self::Any => true,

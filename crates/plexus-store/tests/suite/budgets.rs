@@ -212,7 +212,7 @@ pub async fn turns_and_children_are_refused_when_their_budget_is_exhausted(store
     assert!(commit(&*store, Change::AskBudget(child)).await.held.is_empty());
 }
 
-pub async fn everyone_above_is_notified_once_at_80_percent(store: Arc<dyn Store>) {
+pub async fn every_ancestor_is_notified_once_at_80_percent(store: Arc<dyn Store>) {
     let parent = create(&*store, "parent").await;
     let child = below(&*store, parent, "child").await;
     start_turn(&*store, child, 1).await;

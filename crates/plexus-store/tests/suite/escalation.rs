@@ -80,7 +80,7 @@ pub async fn an_approval_is_escalated_once_from_each_addressee(store: Arc<dyn St
     assert!(matches!(refused(&*store, on).await, Refusal::AlreadyResolved(_)));
 }
 
-pub async fn deadlines_are_set_for_the_present_addressee(store: Arc<dyn Store>) {
+pub async fn deadlines_are_set_for_the_current_addressee(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     let asked_of = somebody();
     let mut new = question(session, 1, "t");

@@ -228,7 +228,7 @@ async fn another_machine_connects_over_tls_and_by_an_allowed_name() {
     for path in ["/mcp", "/metrics", "/down", "/sessions/events"] {
         assert_eq!(get(path, own.clone()).await.status(), 404, "{path} is for this machine");
     }
-    // Connections that never finish a handshake block nobody, and are closed.
+    // Connections that never finish a handshake block no other connection, and are closed.
     let mut silent = Vec::new();
     for _ in 0..600 {
         silent.push(TcpStream::connect(("127.0.0.1", port)).await.unwrap());

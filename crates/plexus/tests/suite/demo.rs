@@ -21,7 +21,7 @@ async fn with_yes_it_needs_no_answer_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn the_command_it_shows_answers_it() {
+async fn the_command_that_the_demo_shows_answers_the_approval() {
     let home = tempfile::tempdir().unwrap();
     let mut command = tokio::process::Command::from(plexus(home.path()));
     command

@@ -91,7 +91,7 @@ async fn the_schema_lists_every_method_with_its_parameters() {
 }
 
 #[tokio::test]
-async fn each_mistake_has_its_code_and_names_what_is_wrong() {
+async fn each_invalid_request_gets_its_code_and_the_invalid_field() {
     let hub = TestHub::start().await;
     let code = |answer: &Value| answer["error"]["code"].as_i64().unwrap();
     assert_eq!(code(&hub.post_rpc("{").await.1), -32700);

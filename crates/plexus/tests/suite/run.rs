@@ -196,7 +196,7 @@ async fn an_agent_inherits_only_named_variables() {
 }
 
 #[tokio::test]
-async fn nothing_an_agent_says_moves_the_cursor() {
+async fn output_of_an_agent_never_moves_the_cursor() {
     let hub = TestHub::start().await;
     let hostile = "\u{1b}[2Jgone\u{202e}\r";
     let prompt = json!([{"say": hostile}, {"tool": "Bash", "input": {"command": format!("true {hostile}")}}])
@@ -383,7 +383,7 @@ async fn after_a_refused_edit_the_requested_input_is_shown_again() {
 }
 
 #[tokio::test]
-async fn neither_no_nor_quit_is_taken_for_a_rule() {
+async fn no_and_quit_are_not_parsed_as_a_rule() {
     let hub = TestHub::start().await;
     let mut run = at_terminal(&hub, &["run", &touch(&["made"])], "true");
     for no in ["n\n", "q\n"] {

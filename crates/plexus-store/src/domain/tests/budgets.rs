@@ -118,7 +118,7 @@ fn figures(store: &MemoryStore, session: SessionId, limit: BudgetLimit) -> [u64;
 }
 
 #[test]
-fn a_use_counts_as_own_with_the_nearest_grant_and_as_used_with_every_grant_above() {
+fn a_use_is_charged_to_the_nearest_grant_and_added_to_every_grant_above() {
     let store = MemoryStore::default();
     let [top, middle, bottom] = chain(&store);
     apply(&store, Change::SetBudget(top, vec![(ToolCalls, 10)]));

@@ -77,7 +77,7 @@ fn every_addressee_is_notified_when_an_approval_is_resolved() {
 }
 
 #[test]
-fn everyone_above_a_grant_is_notified_once_that_most_of_it_is_used() {
+fn every_ancestor_of_a_grant_is_notified_once_when_most_of_it_is_used() {
     let store = MemoryStore::default();
     let [top, middle, bottom] = chain(&store);
     apply(&store, Change::SetBudget(middle, vec![(ToolCalls, 10)]));

@@ -149,7 +149,7 @@ fn an_answer_that_is_never_fetched_withdraws_the_approval_and_frees_the_child() 
 }
 
 #[test]
-fn a_child_that_has_moved_on_needs_no_answer() {
+fn a_lost_permit_is_withdrawn_if_its_call_already_has_a_result() {
     let mut harness = over_mcp(Limits::default());
     harness.line(bash("t", "ls"));
     drop(harness.permit(1, "t", "ls"));
