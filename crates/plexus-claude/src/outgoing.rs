@@ -154,7 +154,7 @@ fn reply(request_id: &str, response: Value) -> String {
     .to_string()
 }
 
-/// Where to split a prompt so that its last part names no path and is no command; `None` if no split is needed.
+/// Where to split a prompt so that its last part names no path and is not a command; `None` if no split is needed.
 fn harmless_tail(text: &str) -> Option<usize> {
     if !text.contains('@') && !text.trim_start().starts_with('/') {
         return None;

@@ -98,10 +98,10 @@ fn a_full_disk_stores_nothing_partially_and_recovers() {
     let shown =
         format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{shown}");
-    assert!(shown.contains("had no room, then had some"), "{shown}");
+    assert!(shown.contains("had no space, then had some"), "{shown}");
 }
 
-// ---- What the children do. In any other process these do nothing.
+// ---- The code of the child processes. In any other process these tests return at once.
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn child_commits_until_it_is_killed() {
@@ -172,5 +172,5 @@ async fn child_runs_out_of_space() {
     }
     drop(store);
     assert_eq!(open(&path).event_count(session, 1).await.unwrap(), 4);
-    println!("had no room, then had some");
+    println!("had no space, then had some");
 }

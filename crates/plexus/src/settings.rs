@@ -323,7 +323,9 @@ fn seconds(key: &str, given: Option<f64>, usual: f64) -> Result<Duration, Expect
 fn at_least_one<T: PartialEq + From<u8>>(key: &str, given: Option<T>, usual: T) -> Result<T, ExpectedError> {
     let given = given.unwrap_or(usual);
     if given == T::from(0) {
-        return Err(ExpectedError::Settings(format!("`{key}` under [limits] in plexus.toml is at least 1")));
+        return Err(ExpectedError::Settings(format!(
+            "`{key}` under [limits] in plexus.toml must be at least 1"
+        )));
     }
     Ok(given)
 }

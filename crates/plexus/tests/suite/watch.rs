@@ -286,7 +286,7 @@ async fn a_reply_of_the_terminal_answers_nothing() {
     let (_, approval) = hub.asking_session("worker").await;
     let mut terminal = watch(&hub, &[]);
     terminal.shows("$ touch made").await;
-    // The moment that a question has to have been there is over once a key opens a line.
+    // A key that opens the prompt shows that the approval has been visible long enough to accept keys.
     terminal.presses("d", "the reason is asked for", |screen| screen.contains("Why not?")).await;
     terminal.types("\u{1b}");
     terminal.until("the line is gone", |screen| !screen.contains("Why not?")).await;

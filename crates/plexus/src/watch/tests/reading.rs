@@ -1,4 +1,4 @@
-//! A call is allowed only after all of it was on the screen: long inputs, edits and rules, also after a change of the width.
+//! A call is allowed only after all of it was on the screen: long inputs, edits and rules, even after a change of the width.
 
 use super::*;
 
