@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_is_one_line_with_the_prefix_the_keeper_knows() {
+    fn every_message_is_one_line_with_a_prefix_that_the_keeper_recognises() {
         let nasty = "a\nb\r\n\"\\\u{2028}\0é";
         let deny = PermissionResult::Deny { message: nasty.into(), interrupt: true };
         let lines = [

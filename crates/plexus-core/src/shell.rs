@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn given_variables_do_not_choose_the_shell() {
+    fn variables_of_a_session_do_not_choose_the_shell() {
         let mut env = given();
         choose(&mut env, Some("/bin/bash".into()), Some("/bin/fish".into()));
         assert_eq!(plain(&env), [("A", "b"), (SHELL_VARIABLE, "/bin/bash"), ("SHELL", "/bin/bash")]);

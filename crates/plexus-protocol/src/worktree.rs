@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_are_published() {
+    fn the_schema_has_the_short_form_and_the_object() {
         let schema = Value::Object(schema::of::<Isolation>());
         let forms = schema["anyOf"].as_array().unwrap();
         assert_eq!(forms[0]["type"], "string", "{schema}");

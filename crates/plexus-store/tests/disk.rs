@@ -85,7 +85,7 @@ impl Watched {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_published_while_the_disk_fails_and_it_recovers() {
+async fn nothing_is_published_while_the_disk_fails_and_the_store_recovers() {
     let disk = Disk::take();
     for fault in Fault::ALL {
         let watched = Watched::new().await;

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_that_were_granted_are_named() {
+    fn the_sandbox_state_lists_the_granted_parts() {
         let parts = |refused: &[(SandboxPart, &str)]| match all().attempt(refusing(refused)).unwrap().1 {
             SandboxState::Namespaces { parts, .. } => parts,
             state @ SandboxState::None { .. } => panic!("{state:?}"),

@@ -250,7 +250,7 @@ async fn another_machine_connects_over_tls_and_by_an_allowed_name() {
 }
 
 #[tokio::test]
-async fn an_invalid_certificate_is_named() {
+async fn a_missing_certificate_is_reported_with_its_path() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     std::fs::create_dir(&data).unwrap();

@@ -267,7 +267,7 @@ async fn a_permit_with_an_invalid_token_is_denied() {
 }
 
 #[tokio::test]
-async fn it_starts_before_the_hub_and_waits_for_it() {
+async fn a_relay_starts_before_the_hub_and_waits_for_it() {
     let mut hub = TestHub::start().await;
     hub.process.terminate().await.unwrap();
     let mut relay = Relay::parent(&hub, "me").await;
@@ -278,7 +278,7 @@ async fn it_starts_before_the_hub_and_waits_for_it() {
 }
 
 #[tokio::test]
-async fn its_tools_are_those_of_the_hub_even_without_a_hub() {
+async fn a_relay_lists_the_tools_of_the_hub_even_without_a_hub() {
     let mut hub = TestHub::start().await;
     let (_, token) = hub.outside_session("outside").await;
     let url = hub.process.url().to_owned();
@@ -315,7 +315,7 @@ async fn a_cancelled_call_frees_its_slot() {
 }
 
 #[tokio::test]
-async fn it_exits_with_its_client() {
+async fn a_relay_exits_with_its_client() {
     let hub = TestHub::start().await;
     let mut relay = Relay::parent(&hub, "me").await;
     relay.call_tool(1, "loopback_wait", json!({"cursor": 0, "timeout_ms": 600_000})).await;

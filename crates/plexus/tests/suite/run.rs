@@ -512,7 +512,7 @@ async fn an_edit_of_escaped_characters_warns_that_the_escapes_will_run() {
 }
 
 #[tokio::test]
-async fn an_approval_that_is_resolved_elsewhere_while_it_is_read_is_named() {
+async fn an_approval_resolved_elsewhere_while_it_is_read_is_reported() {
     let hub = TestHub::start().await;
     let command = format!("touch made\n{}", "# line\n".repeat(60));
     let prompt = json!([{"tool": "Bash", "input": {"command": command}}]).to_string();

@@ -257,7 +257,7 @@ async fn a_panic_restores_the_terminal() {
 }
 
 #[tokio::test]
-async fn it_reconnects_to_a_restarted_hub() {
+async fn watch_reconnects_to_a_restarted_hub() {
     let mut hub = TestHub::start().await;
     let (session, _) = hub.asking_session("worker").await;
     let mut terminal = watch(&hub, &[]);

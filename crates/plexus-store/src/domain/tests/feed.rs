@@ -91,7 +91,7 @@ fn every_ancestor_of_a_grant_is_notified_once_when_most_of_it_is_used() {
 }
 
 #[test]
-fn a_notice_goes_to_its_addressee_alone() {
+fn only_the_addressee_receives_a_notice() {
     let store = MemoryStore::default();
     let [session] = chain(&store);
     let notice = |session| Change::Notice { to: "x".to_owned(), session, data: json!({"a": 1}) };

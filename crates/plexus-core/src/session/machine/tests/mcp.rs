@@ -137,7 +137,7 @@ fn a_process_outside_the_hub_requests_permits_without_the_gate() {
 }
 
 #[test]
-fn an_answer_that_is_never_fetched_withdraws_the_approval_and_frees_the_child() {
+fn a_lost_permit_withdraws_its_approval_and_interrupts_the_child() {
     let mut harness = over_mcp(Limits::default());
     harness.line(bash("t", "ls"));
     drop(harness.permit(1, "t", "ls"));
