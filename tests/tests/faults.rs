@@ -425,7 +425,7 @@ async fn serve(data_dir: &Path, listen: &str, before: &[&str]) -> anyhow::Result
 fn said(output: &Output, code: i32, words: &[&str]) {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{stderr}");
-    assert!(output.stdout.is_empty(), "it never said that it listens");
+    assert!(output.stdout.is_empty(), "it never reported its address");
     let last = stderr.lines().last().unwrap_or_default();
     assert!(last.starts_with("plexus: ") && words.iter().all(|word| last.contains(word)), "{stderr}");
 }

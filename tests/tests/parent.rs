@@ -35,7 +35,7 @@ impl<'a> ParentSetup<'a> {
     fn of(world: &'a World) -> anyhow::Result<Self> {
         let version = world.setup.cli.context("a real CLI")?;
         Ok(Self {
-            claude: plexus_testkit::claude(version).context("it was there a moment ago")?,
+            claude: plexus_testkit::claude(version).context("the CLI was found before")?,
             home: &world.home,
             work: &world.work,
             data: world.hub.data_dir(),
@@ -303,7 +303,7 @@ async fn a_waiting_parent_survives_a_kill_of_the_hub(mut world: World) -> anyhow
     let last = world.model.requests_for("SUPERVISE").pop().unwrap_or_default();
     let mut results = tool_results(&last);
     results.retain(|result| result.is_error && !result.text.contains("No such tool"));
-    assert!(results.is_empty(), "the parent need not know: {results:#?}");
+    assert!(results.is_empty(), "the parent must not notice the kill: {results:#?}");
     Ok(())
 }
 

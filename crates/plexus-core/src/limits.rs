@@ -333,13 +333,13 @@ mod tests {
                 assert_eq!(
                     reserve_session(&one_more),
                     Err(Limit::Descendants),
-                    "below the top, at whatever depth"
+                    "the limit applies at any depth"
                 );
-                reserve_session(&above).expect("the operator may have as many as there may be");
+                reserve_session(&above).expect("the operator has no such limit");
             }
         }
         let another =
-            reserve_session(&AskedOf::Parent { id: "another".to_owned() }).expect("an agent of its own");
+            reserve_session(&AskedOf::Parent { id: "another".to_owned() }).expect("a separate tree");
         let AskedOf::Session { id } = another else { panic!("{another:?}") };
         reservations.release_session(id);
         assert!(!lock(&reservations.sessions).contains_key(&id));

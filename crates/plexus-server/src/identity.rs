@@ -145,7 +145,7 @@ mod tests {
         assert!(!key.proves(&proof, "127.0.0.1:4446", &nonce));
         assert!(!key.proves(&proof, "127.0.0.1:4445", &super::nonce().unwrap()));
         proof.peer.set_port(50_001);
-        assert!(!key.proves(&proof, "127.0.0.1:4445", &nonce), "the peer is part of it");
+        assert!(!key.proves(&proof, "127.0.0.1:4445", &nonce), "the proof covers the peer");
         let stranger = Identity::open(&DataDir::open(other.path()).unwrap()).unwrap();
         assert!(!key.proves(
             &stranger.prove("127.0.0.1:4445", peer, &nonce).unwrap(),

@@ -152,7 +152,10 @@ mod tests {
         for host in ["localhost:4445", "[::1]:4445", "127.0.0.1:4446", "127.0.0.1", "evil.example"] {
             assert!(!plain.may_sign_for(host), "{host}");
         }
-        assert!(with(Scheme::Https, &[]).may_sign_for("localhost:4445"), "the certificate says who it is");
+        assert!(
+            with(Scheme::Https, &[]).may_sign_for("localhost:4445"),
+            "the certificate identifies the hub"
+        );
     }
 
     #[test]

@@ -64,7 +64,7 @@ async fn a_process_killed_at_any_moment_loses_nothing_it_acknowledged() {
             }
         }
         assert_eq!(child.wait().unwrap().signal(), Some(9), "ended by itself");
-        assert!(acks > 37 * round, "round {round} came to {acks} only");
+        assert!(acks > 37 * round, "round {round} had only {acks} acknowledgements");
         check_after_kill(&path, &acknowledged).await;
     }
 }
@@ -83,7 +83,7 @@ async fn check_after_kill(path: &Path, acknowledged: &BTreeMap<u64, u64>) {
             events.extend(page);
         }
         let notices = store.feed(&turn.to_string(), 0, u64::MAX).await.unwrap();
-        assert!(notices.len() as u64 >= count, "{count} acknowledged, {} there", notices.len());
+        assert!(notices.len() as u64 >= count, "{count} acknowledged, {} stored", notices.len());
         assert_eq!(events.len(), 2 * notices.len(), "half a commit");
         assert!(events.iter().zip(0..).all(|(event, seq)| event.seq == seq));
         assert_eq!(store.position("x", session, turn).await.unwrap(), notices.len() as u64);

@@ -80,7 +80,7 @@ impl Watched {
         let store = open(&copy.path().join("plexus.db"));
         let there = store.event_count(self.session, 1).await.unwrap() as usize;
         // A commit whose sync failed may be in the log nevertheless. Its caller only knows that it failed.
-        assert!(there >= answered, "{answered} were answered, {there} are there");
+        assert!(there >= answered, "{answered} were answered, {there} are stored");
     }
 }
 

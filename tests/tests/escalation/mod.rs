@@ -161,7 +161,7 @@ async fn an_approval_is_escalated_with_an_opinion_up_to_the_operator() -> anyhow
     assert_eq!(
         parent.rpc.call("loopback.wait", json!({})).await?["approvals"],
         json!([]),
-        "not asked of it any more"
+        "it is no longer the addressee"
     );
 
     let operators = world.call("loopback.wait", json!({})).await?["cursor"].clone();

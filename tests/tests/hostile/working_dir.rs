@@ -92,9 +92,13 @@ async fn requests_to_the_model_are_not_diverted(world: World) -> anyhow::Result<
     let session = world.create("diverted", json!({})).await?;
     world.chat(&session, "DIVERTED").await?;
     asked_then_denied(&world, &session, "made.txt").await?;
-    assert_eq!(world.model.requests_for("DIVERTED").len(), 2, "all of it came to our model");
+    assert_eq!(world.model.requests_for("DIVERTED").len(), 2, "all requests reached our model");
     let visitor = elsewhere.accept().map(|(_, from)| from);
-    assert_eq!(visitor.map_err(|error| error.kind()), Err(ErrorKind::WouldBlock), "and none of it elsewhere");
+    assert_eq!(
+        visitor.map_err(|error| error.kind()),
+        Err(ErrorKind::WouldBlock),
+        "no request was sent elsewhere"
+    );
     Ok(())
 }
 

@@ -87,7 +87,7 @@ async fn a_server_runs_in_the_sandbox_and_ends_with_its_session(world: World) ->
     assert_eq!(started["args"], json!(["--quiet"]));
     let pid = u32::try_from(started["started"].as_u64().context("its pid")?)?;
     let pid = plexus_e2e::outside(&session, pid).unwrap_or(pid);
-    assert!(processes_of(&session).contains(&pid), "it bears the mark of its session");
+    assert!(processes_of(&session).contains(&pid), "its environment names the session");
     let view = get(&world, &session).await?;
     if view["wall"] == "none" {
         plexus_testkit::skip(

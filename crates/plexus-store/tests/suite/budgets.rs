@@ -128,7 +128,7 @@ pub async fn a_call_is_held_until_its_exhausted_budget_is_raised(store: Arc<dyn 
     assert_ne!(held[0].approval, approval.id);
     commit(&*store, Change::SetBudget(parent, vec![(ToolCalls, 3)])).await;
     let ended = store.approval(held[0].approval).await.unwrap().unwrap().approval;
-    assert_eq!(ended.status, ApprovalStatus::Withdrawn, "more was granted, so nobody has to answer");
+    assert_eq!(ended.status, ApprovalStatus::Withdrawn, "more was granted, so no answer is needed");
 }
 
 pub async fn a_budget_approval_that_nobody_waits_for_is_withdrawn(store: Arc<dyn Store>) {
@@ -150,7 +150,7 @@ pub async fn a_budget_approval_that_nobody_waits_for_is_withdrawn(store: Arc<dyn
         )
         .await;
         let now = store.approval(approval).await.unwrap().unwrap().approval;
-        assert_eq!(now.status, status, "it is withdrawn once nobody waits");
+        assert_eq!(now.status, status, "it is withdrawn when no call waits");
     }
 }
 

@@ -97,7 +97,7 @@ pub async fn deadlines_are_set_for_the_current_addressee(store: Arc<dyn Store>) 
     for row in [&made.approvals[0], &read] {
         assert_eq!((row.approval.expires_at, row.approval.passes_on_at), (Some(NOW + 300), Some(NOW + 120)));
     }
-    assert!(made.feed.is_empty() && made.events.is_empty(), "nobody else is asked");
+    assert!(made.feed.is_empty() && made.events.is_empty(), "it has no other addressee");
     assert!(matches!(refused(&*store, set(&AskedOf::Operator)).await, Refusal::AskedOfAnother(_)));
     commit(&*store, denies(id)).await;
     assert!(matches!(refused(&*store, set(&asked_of)).await, Refusal::AlreadyResolved(_)));

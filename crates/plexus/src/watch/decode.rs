@@ -278,7 +278,7 @@ mod tests {
         let found = decoded("\u{1b}[200~a\u{1b}[Ay\rq\u{1b}[201~j".as_bytes());
         assert_eq!(found, [Input::Paste("ay\nq".to_owned()), key(KeyCode::Char('j'))]);
         let found = decoded("\u{1b}[200~é\u{9b}201~a\r\u{1b}[201~".as_bytes());
-        assert_eq!(found, [Input::Paste("é201~a\n".to_owned())], "the end of a paste in a paste is none");
+        assert_eq!(found, [Input::Paste("é201~a\n".to_owned())], "only ESC [ 201 ~ ends a paste");
         let mut decoder = Decoder::default();
         assert_eq!(decoder.feed(b"\x1b[200~a"), []);
         decoder.abandon();

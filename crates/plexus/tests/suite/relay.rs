@@ -136,14 +136,18 @@ async fn a_permit_outlives_a_hub_that_is_killed() {
     let approval = hub.first_approval(&session).await;
     hub.process.kill9().await.unwrap();
     for _ in 0..5 {
-        assert_eq!(relay.next().await["method"], "notifications/progress", "it shows life without the hub");
+        assert_eq!(
+            relay.next().await["method"],
+            "notifications/progress",
+            "it sends progress without the hub"
+        );
     }
     hub.process.restart().await.unwrap();
     hub.call("loopback.respond", json!({"approval_id": approval, "approve": true})).await.unwrap();
     let decision = relay.result(1).await;
     assert_eq!(decision, json!({"behavior": "allow", "updatedInput": {"command": "ls"}}));
     let open = hub.call("loopback.pending", json!({})).await.unwrap();
-    assert_eq!(open["approvals"], json!([]), "asking again was the same approval");
+    assert_eq!(open["approvals"], json!([]), "the repeated request has the same approval");
 }
 
 #[tokio::test]

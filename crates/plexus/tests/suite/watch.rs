@@ -202,7 +202,7 @@ async fn edits(version: &str, test: &str) {
     terminal.types("\u{15}grüße: leave the first line\r");
     terminal.until("no question is open", answered).await;
     event(&hub, &session, "complete").await;
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), "eins\ndrei\n", "what was denied never ran");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "eins\ndrei\n", "the denied call never ran");
     let heard = model.requests_for("EDIT-IT").pop().unwrap().to_string();
     assert!(heard.contains("grüße: leave the first line"), "the model reads why: {heard}");
     terminal.types("q");

@@ -58,7 +58,7 @@ fn a_released_call_is_counted_and_answered_or_held_again() {
     apply(&store, allows(approval, Some(json!({"more": 1}))));
     assert!(apply(&store, release()).held.is_empty());
     assert_eq!(stored_answer(&store, session, "t"), "allow");
-    assert!(apply(&store, at_gate(session, "u", "allow")).holds("u"), "the one that was granted is used");
+    assert!(apply(&store, at_gate(session, "u", "allow")).holds("u"), "the granted call is used");
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn all_waiting_calls_share_one_budget_approval() {
     let held = [top, bottom].map(|session| apply(&store, at_gate(session, "t", "allow")).held.remove(0));
     assert_eq!(held[0].approval, held[1].approval);
     apply(&store, end_turn(top, 0.0));
-    assert_eq!(status(&store, held[0].approval), ApprovalStatus::Pending, "the other one waits");
+    assert_eq!(status(&store, held[0].approval), ApprovalStatus::Pending, "the other call waits");
     apply(&store, end_turn(bottom, 0.0));
     assert_eq!(status(&store, held[0].approval), ApprovalStatus::Withdrawn);
 }
