@@ -24,7 +24,7 @@ async fn opened(name: &str) -> anyhow::Result<(World, Expected)> {
     Ok((setup.world("saved").await?.context("the scripted agent is always available")?, expected))
 }
 
-/// Checks that every field of then has the same value now. Later versions may add fields.
+/// Checks that every field of `then` has the same value in `now`. Later versions may add fields.
 #[track_caller]
 fn contains(now: &Value, then: &Value) {
     match (now, then) {

@@ -107,7 +107,7 @@ async fn nothing_is_published_while_the_disk_fails_and_the_store_recovers() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whichever_operation_fails_acknowledged_commits_are_stored() {
+async fn acknowledged_commits_are_stored_whichever_operation_fails() {
     let disk = Disk::take();
     let watched = Watched::new().await;
     let mut random = fastrand::Rng::new();

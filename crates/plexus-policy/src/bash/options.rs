@@ -148,7 +148,7 @@ pub(super) enum Operands {
     /// Data, or files that are the normal subject of the command.
     #[default]
     Any,
-    /// This many are read; a later one is written, or has another meaning.
+    /// This many operands are read; a later operand is written, or has another meaning.
     AtMost(usize),
     /// Operands that start with this character are harmless; any other operand is a hazard.
     Beginning(char),

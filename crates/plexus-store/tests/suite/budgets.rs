@@ -237,7 +237,7 @@ pub async fn every_ancestor_is_notified_once_at_80_percent(store: Arc<dyn Store>
     assert!(matches!(event, Event::System { .. }));
 }
 
-/// Random changes of a tree: sessions are created, use, grant and are deleted. A step may be refused, but the figures stay correct.
+/// Random changes of a tree: sessions are created, use and grant budget, and are deleted. A step may be refused, but the figures stay correct.
 pub async fn no_sequence_of_changes_breaks_the_budget_arithmetic(store: Arc<dyn Store>) {
     for seed in 0..10 {
         let mut chance = fastrand::Rng::with_seed(seed);

@@ -27,7 +27,7 @@ const fn below(below: i64) -> Carried {
 }
 
 #[test]
-fn a_claim_is_the_grant_or_the_use_if_that_is_more() {
+fn a_claim_is_the_larger_of_grant_and_use_and_after_deletion_the_use() {
     let table = [
         (share(10, 0, 0), 10),
         (share(10, 3, 4), 10),

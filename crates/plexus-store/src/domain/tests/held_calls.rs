@@ -24,7 +24,7 @@ fn stored_answer(store: &MemoryStore, session: SessionId, tool_use_id: &str) -> 
 }
 
 #[test]
-fn a_call_is_held_exactly_if_a_limit_that_it_needs_is_exhausted() {
+fn a_call_is_held_if_and_only_if_a_limit_that_it_needs_is_exhausted() {
     use BudgetLimit::{Children, Turns};
     for (limit, answer, is_held) in [
         (ToolCalls, "allow", true),
@@ -79,7 +79,7 @@ fn all_waiting_calls_share_one_budget_approval() {
 }
 
 #[test]
-fn a_budget_approval_ends_when_its_grant_has_something_left() {
+fn a_budget_approval_is_resolved_when_its_grant_is_raised_or_deleted() {
     type End = fn(SessionId, ApprovalId) -> Change;
     let table: [(End, ApprovalStatus); 3] = [
         (|session, _| Change::SetBudget(session, vec![(ToolCalls, 5)]), ApprovalStatus::Withdrawn),
