@@ -38,7 +38,7 @@ pub struct Expected {
 /// # Errors
 /// If any step fails.
 pub async fn save(to: &Path) -> anyhow::Result<()> {
-    ensure!(!to.exists(), "{} is there already; a saved one is never changed", to.display());
+    ensure!(!to.exists(), "{} already exists; a saved data directory is never changed", to.display());
     let mut world =
         Setup::scripted().world("saved").await?.context("the scripted agent is always available")?;
     let (finished, turns, resolved) = finished(&world).await?;

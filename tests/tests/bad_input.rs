@@ -148,7 +148,7 @@ async fn an_invalid_field_is_named(world: World) -> anyhow::Result<()> {
     }
     let both = world.refused("claudecode.get", json!({"session_id": NOBODY, "name": "a"})).await?;
     is(&both, "invalid_params");
-    assert_eq!(world.call("claudecode.list", json!({})).await?["sessions"], json!([]), "nothing was made");
+    assert_eq!(world.call("claudecode.list", json!({})).await?["sessions"], json!([]), "nothing was created");
     Ok(())
 }
 
@@ -441,7 +441,7 @@ async fn sessions_are_found_by_name_renamed_and_read(world: World) -> anyhow::Re
     assert_eq!((&got["pending_approvals"], &got["metadata"]), (&json!(1), &json!({"ticket": 7})));
     let listed = world.call("claudecode.list", json!({})).await?["sessions"][0].clone();
     for (field, value) in listed.as_object().into_iter().flatten() {
-        assert_eq!(got[field], *value, "a list shows nothing else than `get`, which may show more: {field}");
+        assert_eq!(got[field], *value, "a list shows only fields of `get`: {field}");
     }
     let streams = world.call("claudecode.streams", json!({})).await?;
     let stream = &streams["streams"][0];

@@ -95,7 +95,7 @@ async fn the_inspector_uses_the_tools(test: &str, way: Transport, era: &str) -> 
     for name in ["claudecode_create", "claudecode_list", "loopback_pending", "loopback_respond"] {
         assert!(names.iter().any(|listed| listed == name), "{name} in {names:?}");
     }
-    assert!(!names.iter().any(|name| name == "loopback_permit"), "that one is for children: {names:?}");
+    assert!(!names.iter().any(|name| name == "loopback_permit"), "that tool is for children: {names:?}");
 
     let created =
         inspector.call("claudecode_create", json!({"name": "a", "working_dir": world.work})).await?;

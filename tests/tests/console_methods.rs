@@ -106,7 +106,7 @@ async fn a_preview_lists_the_approvals_that_a_rule_resolves_and_changes_nothing(
     let refused = parent.call("policy.preview", previewed("Bash", json!({}))).await.expect_err("beyond it");
     assert_eq!((&refused.data["type"], &refused.data["field"]), (&json!("beyond_scope"), &json!("rule")));
 
-    assert_eq!(world.call("policy.list", json!({})).await?["rules"], json!([]), "nothing was made");
+    assert_eq!(world.call("policy.list", json!({})).await?["rules"], json!([]), "nothing was created");
     assert_eq!(
         world.call("loopback.pending", json!({})).await?["approvals"].as_array().map(Vec::len),
         Some(4)

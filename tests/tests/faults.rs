@@ -28,7 +28,7 @@ fn bash(command: &str) -> Value {
 }
 
 /// A session that runs these steps.
-async fn begin(world: &World, name: &str, steps: Value) -> anyhow::Result<String> {
+async fn start_session(world: &World, name: &str, steps: Value) -> anyhow::Result<String> {
     world.create(name, json!({"prompt": script(&steps)})).await
 }
 
@@ -58,7 +58,8 @@ fn replies(world: &World, session: &str, request_id: &str) -> anyhow::Result<Vec
 async fn the_approval_of_a_child_that_dies_is_withdrawn() -> anyhow::Result<()> {
     let world = world("").await?;
     let session =
-        begin(&world, "mortal", json!([{"stderr": "my last words\n"}, bash("touch ghost.txt")])).await?;
+        start_session(&world, "mortal", json!([{"stderr": "my last words\n"}, bash("touch ghost.txt")]))
+            .await?;
     let (_, approval) = world.asked(&session).await?;
     let view = world.call("claudecode.get", json!({"session_id": session})).await?;
     let keeper = view["session"]["pid"].as_u64().context("its keeper")?;
@@ -82,7 +83,8 @@ async fn the_approval_of_a_child_that_dies_is_withdrawn() -> anyhow::Result<()> 
 #[tokio::test]
 async fn an_early_exit_of_a_child_is_reported_with_its_stderr() -> anyhow::Result<()> {
     let world = world("").await?;
-    let session = begin(&world, "early", json!([{"stderr": "line one\nline two\n"}, {"exit": 3}])).await?;
+    let session =
+        start_session(&world, "early", json!([{"stderr": "line one\nline two\n"}, {"exit": 3}])).await?;
     let error = failed(&world.ended(&session).await?, "exited");
     assert!(text(&error["message"]).contains("code 3"), "{error}");
     assert_eq!(error["stderr"], json!(["line one", "line two"]));
@@ -92,7 +94,7 @@ async fn an_early_exit_of_a_child_is_reported_with_its_stderr() -> anyhow::Resul
 #[tokio::test]
 async fn a_missing_program_is_reported_with_its_path() -> anyhow::Result<()> {
     let world = Setup::scripted().start(PathBuf::from("/nonexistent/claude")).await?;
-    let session = begin(&world, "nobody", json!([{"say": "never"}])).await?;
+    let session = start_session(&world, "nobody", json!([{"say": "never"}])).await?;
     let error = failed(&world.ended(&session).await?, "cannot_start");
     assert!(text(&error["message"]).contains("/nonexistent/claude"), "{error}");
     Ok(())
@@ -103,7 +105,7 @@ async fn a_child_that_prints_garbage_and_exits_fails_the_turn() -> anyhow::Resul
     let lines =
         "echo 'Segmentation fault (not)'; printf '{\"half\": '; printf '\\377\\n'; echo oh no >&2; exit 0";
     let (world, _dir) = world_of_script("", lines).await?;
-    let session = begin(&world, "rubbish", json!([{"say": "never"}])).await?;
+    let session = start_session(&world, "rubbish", json!([{"say": "never"}])).await?;
     let poll = world.ended(&session).await?;
     let error = failed(&poll, "exited");
     assert_eq!(error["stderr"], json!(["oh no"]));
@@ -117,7 +119,7 @@ async fn a_child_that_prints_garbage_and_exits_fails_the_turn() -> anyhow::Resul
 #[tokio::test]
 async fn a_child_that_never_responds_is_ended() -> anyhow::Result<()> {
     let (world, _dir) = world_of_script("initialize_secs = 0.3", "echo waiting >&2; exec sleep 1000").await?;
-    let session = begin(&world, "silent", json!([{"say": "never"}])).await?;
+    let session = start_session(&world, "silent", json!([{"say": "never"}])).await?;
     let error = failed(&world.ended(&session).await?, "no_answer");
     assert_eq!(error["stderr"], json!(["waiting"]));
     assert!(processes_of(&session).is_empty(), "its process has ended");
@@ -128,7 +130,8 @@ async fn a_child_that_never_responds_is_ended() -> anyhow::Result<()> {
 async fn a_failed_result_fails_the_turn() -> anyhow::Result<()> {
     let world = world("").await?;
     let session =
-        begin(&world, "unlucky", json!([{"say": "trying"}, {"result_error": "API Error: 529"}])).await?;
+        start_session(&world, "unlucky", json!([{"say": "trying"}, {"result_error": "API Error: 529"}]))
+            .await?;
     let error = failed(&world.ended(&session).await?, "api_error");
     assert_eq!(error["message"], "API Error: 529");
     Ok(())
@@ -138,7 +141,7 @@ async fn a_failed_result_fails_the_turn() -> anyhow::Result<()> {
 async fn lines_of_any_size_and_shape_are_handled() -> anyhow::Result<()> {
     const BYTES: usize = 64 * 1024 * 1024;
     let world = world("").await?;
-    let session = begin(
+    let session = start_session(
         &world,
         "large",
         json!([
@@ -181,7 +184,7 @@ async fn blank_broken_and_split_lines_are_handled() -> anyhow::Result<()> {
     // Splits inside the ö and inside the crab.
     let first = bytes.iter().position(|byte| *byte == 0xc3).context("the ö")? + 1;
     let second = bytes.iter().position(|byte| *byte == 0xf0).context("the crab")? + 2;
-    let session = begin(
+    let session = start_session(
         &world,
         "split",
         json!([
@@ -215,7 +218,7 @@ async fn every_request_gets_one_reply_and_the_gate_never_an_error() -> anyhow::R
     let world = world("").await?;
     let request = |id: &str, request: Value| json!({"raw": json!({"type": "control_request", "request_id": id, "request": request}).to_string()});
     let hook = |input: Value| json!({"subtype": "hook_callback", "callback_id": "x", "input": input});
-    let session = begin(
+    let session = start_session(
         &world,
         "asking",
         json!([
@@ -260,7 +263,7 @@ async fn every_request_gets_one_reply_and_the_gate_never_an_error() -> anyhow::R
 async fn a_permission_request_that_the_child_cancels_is_withdrawn() -> anyhow::Result<()> {
     let world = world("").await?;
     let steps = json!([{"cancel_open": true, "wait_file": "take-back"}, {"say": "never mind"}]);
-    let session = begin(&world, "fickle", steps).await?;
+    let session = start_session(&world, "fickle", steps).await?;
     let (_, approval) = world.asked(&session).await?;
     std::fs::write(world.file("take-back"), "")?;
     let poll = world.ended(&session).await?;
@@ -276,7 +279,7 @@ async fn a_call_that_bypassed_the_gate_stops_the_session() -> anyhow::Result<()>
     let world = world("").await?;
     for (name, way) in [("skips", "skip_gate"), ("defies", "ignore_denial"), ("hurries", "ignore_question")] {
         let call = json!({"tool": "Bash", "input": {"command": "true"}, way: true});
-        let session = begin(&world, name, json!([call, {"wait_file": "never"}])).await?;
+        let session = start_session(&world, name, json!([call, {"wait_file": "never"}])).await?;
         if way == "ignore_denial" {
             let (_, approval) = world.asked(&session).await?;
             world.respond(&approval, json!({"approve": false})).await?;
@@ -298,7 +301,7 @@ async fn stop_ends_all_descendants_of_a_child() -> anyhow::Result<()> {
         bash("env -i /usr/bin/setsid /bin/sleep 300 >/dev/null 2>&1 & echo $! > two.pid"),
         bash("(setsid sh -c 'echo $$ > three.pid; exec sleep 300' >/dev/null 2>&1 &)"),
     ]);
-    let session = begin(&world, "prolific", steps).await?;
+    let session = start_session(&world, "prolific", steps).await?;
     for _ in 0..3 {
         let (_, approval) = world.asked(&session).await?;
         world.allow(&approval).await?;
@@ -325,7 +328,8 @@ async fn nothing_runs_and_nothing_is_lost_while_the_disk_is_full() -> anyhow::Re
     for name in ["asked-before", "asks-meanwhile"] {
         let wait = json!({"wait_file": format!("{name}.go")});
         let call = bash(&format!("touch {name}.txt"));
-        sessions.push(begin(&world, name, json!([{"say": "ready"}, wait, call, {"say": "done"}])).await?);
+        sessions
+            .push(start_session(&world, name, json!([{"say": "ready"}, wait, call, {"say": "done"}])).await?);
     }
     std::fs::write(world.file("asked-before.go"), "")?;
     let (_, before) = world.asked(&sessions[0]).await?;
@@ -385,7 +389,7 @@ async fn nothing_runs_and_nothing_is_lost_while_the_disk_is_full() -> anyhow::Re
 #[tokio::test]
 async fn a_child_can_be_stopped_while_the_disk_is_full() -> anyhow::Result<()> {
     let world = world("").await?;
-    let session = begin(&world, "stuck", json!([bash("touch stuck.txt")])).await?;
+    let session = start_session(&world, "stuck", json!([bash("touch stuck.txt")])).await?;
     world.asked(&session).await?;
     limit_files(world.hub.pid(), "1")?;
     let stop = world.call("claudecode.stop", json!({"session_id": session}));
@@ -421,7 +425,7 @@ async fn serve(data_dir: &Path, listen: &str, before: &[&str]) -> anyhow::Result
 fn said(output: &Output, code: i32, words: &[&str]) {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{stderr}");
-    assert!(output.stdout.is_empty(), "it never said that it listens");
+    assert!(output.stdout.is_empty(), "it never reported its address");
     let last = stderr.lines().last().unwrap_or_default();
     assert!(last.starts_with("plexus: ") && words.iter().all(|word| last.contains(word)), "{stderr}");
 }
@@ -449,7 +453,7 @@ async fn an_unusable_data_directory_is_reported() -> anyhow::Result<()> {
 #[tokio::test]
 async fn a_second_hub_is_refused_and_the_first_continues() -> anyhow::Result<()> {
     let world = world("").await?;
-    let session = begin(&world, "first", json!([bash("true")])).await?;
+    let session = start_session(&world, "first", json!([bash("true")])).await?;
     let (_, approval) = world.asked(&session).await?;
     let output = serve(world.hub.data_dir(), "127.0.0.1:0", &[]).await?;
     said(&output, 1, &["in use by another hub", &world.hub.pid().to_string()]);

@@ -107,7 +107,7 @@ fn replied_once(world: &World, session: &str) -> anyhow::Result<()> {
             *replies.entry(text(&line["response"]["request_id"])).or_default() += 1;
         }
     }
-    assert!(!replies.is_empty(), "the gate was answered at least");
+    assert!(!replies.is_empty(), "the gate was answered at least once");
     assert!(replies.values().all(|count| *count == 1), "{replies:?}\n{outbox}");
     Ok(())
 }

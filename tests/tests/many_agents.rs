@@ -216,7 +216,7 @@ async fn all_asked(world: &World) -> anyhow::Result<(Value, HashMap<String, Valu
         assert_eq!(waited["finished"], json!([]));
         for approval in waited["approvals"].as_array().into_iter().flatten() {
             let twice = asked.insert(text(&approval["session_id"]), approval.clone());
-            ensure!(twice.is_none(), "told twice: {approval}");
+            ensure!(twice.is_none(), "reported twice: {approval}");
         }
     }
     Ok((cursor, asked))
@@ -293,7 +293,7 @@ async fn all_finished(world: &World, mut cursor: Value) -> anyhow::Result<HashSe
             assert_eq!((&turn["status"], &turn["turn"]), (&json!("complete"), &json!(1)), "{turn}");
             let number = text(&turn["session_name"]).replace("child-", "done-");
             assert_eq!(turn["result"], number, "the child's own result");
-            ensure!(finished.insert(text(&turn["session_id"])), "told twice: {turn}");
+            ensure!(finished.insert(text(&turn["session_id"])), "reported twice: {turn}");
         }
     }
     Ok(finished)

@@ -71,7 +71,7 @@ async fn metrics_change_with_the_events_they_describe() -> anyhow::Result<()> {
     for name in ["plexus_sessions", "plexus_children", "plexus_approvals_open", "plexus_held"] {
         assert_eq!(fresh[name], 0.0, "{name}");
     }
-    assert_eq!(fresh[r#"plexus_turns_total{outcome="failed"}"#], 0.0, "there before the first");
+    assert_eq!(fresh[r#"plexus_turns_total{outcome="failed"}"#], 0.0, "it exists before the first failure");
 
     let steps = json!([{"tool": "Bash", "input": {"command": "true"}}, {"say": "done"}]);
     let session = world.create("asks", json!({"prompt": script(&steps)})).await?;

@@ -24,7 +24,7 @@ async fn opened(name: &str) -> anyhow::Result<(World, Expected)> {
     Ok((setup.world("saved").await?.context("the scripted agent is always available")?, expected))
 }
 
-/// Checks that every field of then has the same value now. Later versions may add fields.
+/// Checks that every field of `then` has the same value in `now`. Later versions may add fields.
 #[track_caller]
 fn contains(now: &Value, then: &Value) {
     match (now, then) {
@@ -41,7 +41,7 @@ fn contains(now: &Value, then: &Value) {
     }
 }
 
-async fn opens_with_the_present_hub(name: &str) -> anyhow::Result<()> {
+async fn assert_opens_with_the_current_hub(name: &str) -> anyhow::Result<()> {
     let (world, expected) = opened(name).await?;
     let session = text(&expected.finished["id"]);
 
@@ -90,7 +90,7 @@ async fn opens_with_the_present_hub(name: &str) -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_data_directory_of_version_1_opens_and_continues() -> anyhow::Result<()> {
-    opens_with_the_present_hub("data-dir-v1").await
+    assert_opens_with_the_current_hub("data-dir-v1").await
 }
 
 #[tokio::test]

@@ -35,7 +35,7 @@ impl<'a> ParentSetup<'a> {
     fn of(world: &'a World) -> anyhow::Result<Self> {
         let version = world.setup.cli.context("a real CLI")?;
         Ok(Self {
-            claude: plexus_testkit::claude(version).context("it was there a moment ago")?,
+            claude: plexus_testkit::claude(version).context("the CLI was found before")?,
             home: &world.home,
             work: &world.work,
             data: world.hub.data_dir(),
@@ -145,10 +145,14 @@ impl Supervisor {
             .iter()
             .map(|result| serde_json::from_str(&result.text).unwrap_or_else(|_| json!(result.text)))
             .collect();
-        let Some(last) = results.last() else { return self.begin(request) };
+        let Some(last) = results.last() else { return self.create_child(request) };
         if let Some(words) = last.as_str() {
             let not_yet = ["No such tool", "ready: "].iter().any(|word| words.contains(word));
-            return if not_yet { self.begin(request) } else { Step::text(format!("What is this? {words}")) };
+            return if not_yet {
+                self.create_child(request)
+            } else {
+                Step::text(format!("What is this? {words}"))
+            };
         }
         if let Some(finished) = last["finished"].get(0) {
             let (status, result) = (text(&finished["status"]), text(&finished["result"]));
@@ -173,7 +177,7 @@ impl Supervisor {
     }
 
     /// The older CLI continues without a server that connects slowly, and offers a tool that waits for it.
-    fn begin(&self, request: &Value) -> Step {
+    fn create_child(&self, request: &Value) -> Step {
         let offered = |name: &str| {
             request["tools"].as_array().is_some_and(|tools| tools.iter().any(|tool| tool["name"] == name))
         };
@@ -299,7 +303,7 @@ async fn a_waiting_parent_survives_a_kill_of_the_hub(mut world: World) -> anyhow
     let last = world.model.requests_for("SUPERVISE").pop().unwrap_or_default();
     let mut results = tool_results(&last);
     results.retain(|result| result.is_error && !result.text.contains("No such tool"));
-    assert!(results.is_empty(), "the parent need not know: {results:#?}");
+    assert!(results.is_empty(), "the parent must not notice the kill: {results:#?}");
     Ok(())
 }
 

@@ -104,7 +104,7 @@ async fn a_remembered_answer_resolves_open_approvals_and_later_calls() -> anyhow
 }
 
 #[tokio::test]
-async fn nobody_can_allow_a_denied_call_not_even_with_an_edited_input() -> anyhow::Result<()> {
+async fn no_caller_can_allow_a_denied_call_even_with_an_edited_input() -> anyhow::Result<()> {
     let world = scripted().await?;
     let prompt = script(&json!([bash("git status")]));
     let rules = json!([{"rule": "Bash(git push:*)", "effect": "deny"}]);

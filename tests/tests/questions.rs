@@ -33,7 +33,7 @@ async fn asks(world: &World) -> anyhow::Result<(String, Value)> {
 }
 
 /// The last tool result that was sent to the model.
-fn told(world: &World) -> String {
+fn last_tool_result(world: &World) -> String {
     let last = world.model.requests_for("PAINT").pop().unwrap_or_default();
     tool_results(&last).pop().map(|result| result.text).unwrap_or_default()
 }
@@ -49,9 +49,9 @@ async fn each_of_several_questions_gets_its_answer(world: World) -> anyhow::Resu
     let poll = world.ended(&session).await?;
     assert_eq!(poll["status"], "complete", "{poll:#}");
     assert_eq!(events(&poll, "approval_resolved")[0]["status"], "allowed");
-    let told = told(&world);
+    let result = last_tool_result(&world);
     for answer in ["Green", "Red, Blue", "Leave the floor as it is"] {
-        assert!(told.contains(answer), "{answer}: {told}");
+        assert!(result.contains(answer), "{answer}: {result}");
     }
     Ok(())
 }
@@ -66,6 +66,6 @@ async fn an_invalid_answer_is_refused_and_the_question_stays_open(world: World) 
     }
     world.respond(&approval, json!({"approve": true, "answers": {"Which wall?": "Blue"}})).await?;
     assert_eq!(world.ended(&session).await?["status"], "complete");
-    assert!(told(&world).contains("Blue"));
+    assert!(last_tool_result(&world).contains("Blue"));
     Ok(())
 }

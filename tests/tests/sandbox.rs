@@ -151,7 +151,7 @@ async fn get_reports_a_missing_sandbox_with_its_reason() -> anyhow::Result<()> {
     let view = get(&*world.door, &session).await?;
     assert_eq!(view["wall"], "none", "{view:#}");
     assert!(text(&view["wall_missing"]).contains("plexus.toml"), "{view:#}");
-    assert!(!world.hub.stderr().contains("does not support the sandbox"), "nobody wanted one");
+    assert!(!world.hub.stderr().contains("does not support the sandbox"), "the sandbox is off");
     let list = world.call("claudecode.list", json!({})).await?;
     assert_eq!(list["sessions"][0].get("wall"), None, "only `get` returns it: {list:#}");
     Ok(())

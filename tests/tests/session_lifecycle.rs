@@ -74,7 +74,11 @@ async fn is_interrupted(world: &World, session: &str) -> anyhow::Result<Value> {
 }
 
 /// Checks that the same process answers the next prompt.
-async fn answers_in_the_same_process(world: &World, session: &str, process: u32) -> anyhow::Result<()> {
+async fn assert_answers_in_the_same_process(
+    world: &World,
+    session: &str,
+    process: u32,
+) -> anyhow::Result<()> {
     world.model.script("GO-ON", vec![Step::text("Here again.")]);
     world.chat(session, "GO-ON").await?;
     let poll = completed(world, session).await?;
@@ -84,7 +88,7 @@ async fn answers_in_the_same_process(world: &World, session: &str, process: u32)
 }
 
 /// The number of times a text occurs in the messages of a model request.
-fn told(body: &Value, text: &str) -> usize {
+fn occurrences(body: &Value, text: &str) -> usize {
     body["messages"].to_string().matches(text).count()
 }
 
@@ -112,7 +116,7 @@ async fn an_interrupt_ends_the_command_and_keeps_the_process(world: World) -> an
         !commands.flatten().any(|line| String::from_utf8_lossy(&line).contains("long.never"))
     })
     .await?;
-    answers_in_the_same_process(&world, &session, process).await
+    assert_answers_in_the_same_process(&world, &session, process).await
 }
 
 async fn an_interrupt_withdraws_open_approvals(world: World) -> anyhow::Result<()> {
@@ -130,7 +134,7 @@ async fn an_interrupt_withdraws_open_approvals(world: World) -> anyhow::Result<(
     assert_eq!(poll["pending_approvals"], json!([]));
     let late = world.respond(&approval, json!({"approve": true})).await?;
     assert_eq!((&late["type"], &late["status"]), (&json!("already_resolved"), &json!("withdrawn")));
-    answers_in_the_same_process(&world, &session, process).await?;
+    assert_answers_in_the_same_process(&world, &session, process).await?;
     assert!(!world.file("asked.txt").exists());
     Ok(())
 }
@@ -144,7 +148,7 @@ async fn an_interrupt_ends_a_model_request(world: World) -> anyhow::Result<()> {
     let process = pid(&world, &session).await?;
     interrupt(&world, &session).await?;
     is_interrupted(&world, &session).await?;
-    answers_in_the_same_process(&world, &session, process).await
+    assert_answers_in_the_same_process(&world, &session, process).await
 }
 
 async fn an_interrupt_ends_a_turn_with_an_unread_message(world: World) -> anyhow::Result<()> {
@@ -160,8 +164,8 @@ async fn an_interrupt_ends_a_turn_with_an_unread_message(world: World) -> anyhow
     interrupt(&world, &session).await?;
     assert!(before.elapsed() < QUICK, "{:?}", before.elapsed());
     is_interrupted(&world, &session).await?;
-    answers_in_the_same_process(&world, &session, process).await?;
-    let heard = world.model.requests().iter().any(|request| told(&request.body, "ONE-MORE-THING") > 0);
+    assert_answers_in_the_same_process(&world, &session, process).await?;
+    let heard = world.model.requests().iter().any(|request| occurrences(&request.body, "ONE-MORE-THING") > 0);
     assert!(!heard, "an unread message is withdrawn by the interrupt");
     Ok(())
 }
@@ -175,7 +179,7 @@ async fn an_interrupt_without_a_turn_changes_nothing(world: World) -> anyhow::Re
     let process = pid(&world, &session).await?;
     interrupt(&world, &session).await?;
     assert_eq!(session_of(&world, &session).await?["status"], "complete");
-    answers_in_the_same_process(&world, &session, process).await
+    assert_answers_in_the_same_process(&world, &session, process).await
 }
 
 /// A session whose first call waits for approval.
@@ -202,7 +206,7 @@ async fn a_message_sent_while_an_approval_is_open_belongs_to_the_turn(world: Wor
     let notes = events(&poll, "system");
     assert_eq!(notes.iter().filter(|note| note["subtype"] == "sent").count(), 1, "{poll:#}");
     let requests = world.model.requests_for("LISTEN");
-    let counts: Vec<usize> = requests.iter().map(|body| told(body, "AND-MIND-THE-GAP")).collect();
+    let counts: Vec<usize> = requests.iter().map(|body| occurrences(body, "AND-MIND-THE-GAP")).collect();
     assert_eq!(counts, [0, 1], "the model receives it once, with the result of the call");
     assert_eq!(session_of(&world, &session).await?["status"], "complete");
     Ok(())
@@ -269,8 +273,8 @@ async fn an_idle_process_ends_and_the_next_prompt_continues_the_conversation(
     world.allow(&approval).await?;
     completed(&world, &session).await?;
     let body = world.model.seen(|request| is_about(request, "SECOND-WORD")).await?.body;
-    assert_eq!(told(&body, "FIRST-WORD"), 1, "{body:#}");
-    assert_eq!(told(&body, "The word is plum."), 1, "{body:#}");
+    assert_eq!(occurrences(&body, "FIRST-WORD"), 1, "{body:#}");
+    assert_eq!(occurrences(&body, "The word is plum."), 1, "{body:#}");
     assert!(world.file("second.txt").exists());
     Ok(())
 }
@@ -285,7 +289,7 @@ async fn a_message_survives_a_kill_of_the_hub_and_is_delivered_once(mut world: W
     completed(&world, &session).await?;
     assert_eq!(pid(&world, &session).await?, process);
     let requests = world.model.requests_for("SURVIVE");
-    assert_eq!(told(requests.last().context("a request")?, "STILL-HERE"), 1);
+    assert_eq!(occurrences(requests.last().context("a request")?, "STILL-HERE"), 1);
     assert_eq!(outbox(&world, &session)?.matches("STILL-HERE").count(), 1);
     Ok(())
 }
@@ -309,7 +313,7 @@ async fn an_interrupt_survives_a_kill_of_the_hub(mut world: World) -> anyhow::Re
     world.hub.restart().await?;
     is_interrupted(&world, &session).await?;
     assert_eq!(outbox(&world, &session)?.matches("plexus-interrupt-1").count(), 1);
-    answers_in_the_same_process(&world, &session, process).await
+    assert_answers_in_the_same_process(&world, &session, process).await
 }
 
 /// Everything that was sent to the session's first process.

@@ -25,7 +25,7 @@ fn not_classified(tools: &BTreeSet<String>) -> Vec<&String> {
     tools.iter().filter(|tool| !tool.starts_with("mcp__") && class_of(tool).is_none()).collect()
 }
 
-/// The verdict run_with a call under a rule that denies `rm` and one that allows everything.
+/// The verdict about a call under a rule that denies `rm` and a rule that allows everything.
 fn under_a_deny_rule(tool_name: &str, input: &Value) -> anyhow::Result<VerdictEffect> {
     let rules =
         vec![RuleEntry::parse("*", RuleEffect::Allow)?, RuleEntry::parse("Bash(rm:*)", RuleEffect::Deny)?];

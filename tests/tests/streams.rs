@@ -49,7 +49,7 @@ async fn listen(world: &World, session: &str, query: &str, last: Option<&str>) -
 }
 
 async fn next(listener: &mut Listener) -> anyhow::Result<Received> {
-    Received::of(listener.next().await?.context("the stream goes on")?)
+    Received::of(listener.next().await?.context("the stream is open")?)
 }
 
 /// Reads to the end of a turn.
@@ -184,7 +184,7 @@ async fn a_slow_listener_that_reconnects_gets_each_event_once_and_delays_nobody(
     world.chat(&session, &script(&json!(steps))).await?;
     let mut heard = Vec::new();
     for _ in 0..5 {
-        heard.push(seq(&listener.next().await?.context("goes on")?)?);
+        heard.push(seq(&listener.next().await?.context("the stream is open")?)?);
     }
     // The listener does not read now. The child still finishes.
     let total = stored(&world, &session).await?;
@@ -192,7 +192,7 @@ async fn a_slow_listener_that_reconnects_gets_each_event_once_and_delays_nobody(
     for round in 1.. {
         for _ in 0..round * 100 {
             if heard.len() < total {
-                heard.push(seq(&listener.next().await?.context("goes on")?)?);
+                heard.push(seq(&listener.next().await?.context("the stream is open")?)?);
             }
         }
         if heard.len() == total {
@@ -218,7 +218,7 @@ async fn a_listener_that_reconnects_during_a_flood_gets_each_event_once() -> any
         let last = heard.last().map(|seq| format!("1-{seq}"));
         let mut listener = listen(&world, &session, "", last.as_deref()).await?;
         for _ in 0..37 + 13 * cuts {
-            let told = listener.next().await?.context("goes on")?;
+            let told = listener.next().await?.context("the stream is open")?;
             heard.push(seq(&told)?);
             if told.data.contains(r#""type":"complete""#) {
                 break 'turn;
@@ -245,7 +245,7 @@ fn took(world: &World, session: &str) -> anyhow::Result<u64> {
 async fn count_turn(mut listener: Listener) -> anyhow::Result<usize> {
     let mut wanted = 0;
     loop {
-        let told = listener.next().await?.context("goes on")?;
+        let told = listener.next().await?.context("the stream is open")?;
         assert_eq!(seq(&told)?, wanted);
         wanted += 1;
         if told.data.contains(r#""type":"complete""#) {
@@ -311,7 +311,7 @@ async fn deltas(version: &'static str) -> anyhow::Result<()> {
         world.chat(&session, "IN-PIECES").await?;
         let (mut pieces, mut heard) = (Vec::new(), Vec::new());
         while !heard.last().is_some_and(Received::is_end) {
-            let told = listener.next().await?.context("goes on")?;
+            let told = listener.next().await?.context("the stream is open")?;
             if told.kind.as_deref() == Some("delta") {
                 assert_eq!(told.id, None, "a delta cannot be resumed from");
                 let delta: Value = serde_json::from_str(&told.data)?;
@@ -356,7 +356,7 @@ async fn approvals(
 }
 
 async fn next_approval(listener: &mut Listener) -> anyhow::Result<(String, Value)> {
-    let told = listener.next().await?.context("goes on")?;
+    let told = listener.next().await?.context("the stream is open")?;
     Ok((told.id.context("an id")?, serde_json::from_str(&told.data)?))
 }
 

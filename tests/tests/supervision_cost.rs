@@ -344,7 +344,7 @@ async fn a_wait_returns_new_and_open_approvals_decisions_and_finished_turns() ->
     known.sort();
     assert_eq!(still_open, known);
 
-    // The same cursor returns the same again, even after a kill of the hub.
+    // The same cursor returns the same result again, even after a kill of the hub.
     world.hub.kill9().await?;
     world.hub.restart().await?;
     let again = boss.call("loopback.wait", json!({"cursor": before})).await?;

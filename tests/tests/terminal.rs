@@ -40,7 +40,12 @@ async fn at_the_terminal(version: &'static str) -> anyhow::Result<()> {
     run.expect("Allowed: Bash touch changed (edited, a)").await?;
     run.expect("* complete").await?;
     assert_eq!(run.end().await?, 0, "{}", run.shown());
-    assert_eq!(run.shown().matches("That is all.").count(), 1, "in pieces, not once more: {}", run.shown());
+    assert_eq!(
+        run.shown().matches("That is all.").count(),
+        1,
+        "the text is not printed again: {}",
+        run.shown()
+    );
     assert!(world.file("made").exists() && world.file("changed").exists() && !world.file("other").exists());
     Ok(())
 }

@@ -44,7 +44,7 @@ mod tests {
     use crate::typescript;
 
     #[test]
-    fn the_amendments_are_in_the_file() {
+    fn the_generated_file_contains_the_amendments() {
         let file = typescript();
         let event = "  event: Event;\n";
         assert!(

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_on_a_line_is_written_over_several() {
+    fn a_long_declaration_is_split_over_several_lines() {
         let fields =
             |count: usize| (0..count).map(|at| (format!("a_long_field_{at}"), json!({"type": "string"})));
         let object = json!({"type": "object", "properties": fields(5).collect::<Map<_, _>>()});
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_is_read_in_another_form_than_it_is_written_has_two_names() {
+    fn a_type_with_different_request_and_response_forms_has_two_names() {
         let object = |required: Value| json!({"type": "object", "properties": {"why": {"type": "string"}}, "required": required});
         let Value::Object(read) = json!({"EscalationStep": object(json!([]))}) else { panic!() };
         let Value::Object(written) = json!({"EscalationStep": object(json!(["why"]))}) else { panic!() };

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_at_once_one_fetches_for_all() {
+    fn concurrent_callers_share_one_fetch() {
         let cache = tempfile::tempdir().unwrap();
         let destination = cache.path().join("thing");
         let fetches = std::sync::atomic::AtomicUsize::new(0);

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_dashes_goes_to_the_test_programs() {
+    fn arguments_after_the_dashes_go_to_the_test_programs() {
         let cli = Cli::parse_from(["xtask", "test", "--slow", "--", "a_name", "--nocapture"]);
         let Chore::Test(args) = cli.chore else { panic!("not the test chore: {cli:?}") };
         assert!(args.slow);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_benchmark_goes_to_it() {
+    fn arguments_after_the_name_go_to_the_benchmark() {
         let cli = Cli::parse_from(["xtask", "bench", "permit", "--rounds", "10"]);
         let Chore::Bench(args) = cli.chore else { panic!("not the bench chore: {cli:?}") };
         assert_eq!(args.name, "permit");

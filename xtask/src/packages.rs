@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_fetched_is_in_place_under_the_name_of_its_lock_file() {
+    fn fetched_packages_are_cached_by_their_lock_file() {
         let (cache, pins) = (tempfile::tempdir().unwrap(), pins());
         MCP.provide_from(cache.path(), pins.path(), a_node_that_ends_with(0)).unwrap();
         let destination = cache.path().join(name("{}"));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_or_does_not_run_never_gets_into_the_cache() {
+    fn packages_that_fail_to_download_or_run_are_not_cached() {
         let (cache, pins) = (tempfile::tempdir().unwrap(), pins());
         MCP.provide_from(cache.path(), pins.path(), |_, _| bail!("no network")).unwrap_err();
         MCP.provide_from(cache.path(), pins.path(), a_node_that_ends_with(1)).unwrap_err();
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_without_what_is_wanted_of_them_never_get_into_the_cache() {
+    fn packages_without_the_required_files_are_not_cached() {
         let (cache, pins) = (tempfile::tempdir().unwrap(), pins());
         BROWSER.provide_from(cache.path(), pins.path(), |_, _| Ok(())).unwrap_err();
         assert_eq!(entries(cache.path()), 1, "the lock");

@@ -128,14 +128,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_cache_is_not_fetched_again() {
+    fn a_cached_program_is_not_fetched_again() {
         let cache = tempfile::tempdir().unwrap();
         provide_one(cache.path(), "1.2.3", pack_a_program_that_claims).unwrap();
         provide_one(cache.path(), "1.2.3", |_, _| bail!("fetched again")).unwrap();
     }
 
     #[test]
-    fn a_program_of_another_version_never_gets_into_the_cache() {
+    fn a_program_of_another_version_is_not_cached() {
         let cache = tempfile::tempdir().unwrap();
         let error = provide_one(cache.path(), "1.2.3", |_, into| pack_a_program_that_claims("1.2.30", into));
         assert!(format!("{:#}", error.unwrap_err()).contains("not 1.2.3"));

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn ci_is_set_when_it_says_so() {
+    fn skips_are_refused_only_if_ci_is_set_to_true() {
         for (value, rule) in [
             (None, Rule::Tolerate),
             (Some(""), Rule::Tolerate),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_nobody_wrote_means_that_nothing_was_skipped() {
+    fn a_missing_file_means_that_nothing_was_skipped() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(Skipped::read(&dir.path().join("none")).unwrap(), Skipped::default());
     }

@@ -18,7 +18,7 @@ fn main() {
             "signal" => signal(pid),
             "trace" => trace(pid),
             "memory" => memory(pid),
-            what => panic!("there is no way called {what}"),
+            what => panic!("unknown method {what}"),
         }
     }
     println!("tried");

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_closes_the_gate_against_the_working_directory() {
+    fn the_command_line_disables_settings_of_the_working_directory() {
         assert_eq!(
             line().args().join(" "),
             "-p --input-format stream-json --output-format stream-json --verbose --replay-user-messages \
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn every_choice_has_its_flag() {
+    fn every_option_has_its_flag() {
         let line = LaunchLine {
             prompt_tool: Some(PromptTool::Mcp),
             conversation: Conversation::Resume("0b5c".to_owned()),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_text_never_becomes_a_flag() {
+    fn untrusted_text_never_becomes_a_flag() {
         let line = LaunchLine {
             system_prompt: Some("--dangerously-skip-permissions".to_owned()),
             model: Some("--help".to_owned()),

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exit_is_read_as_it_was_written() {
+    fn a_stored_exit_is_read_back_unchanged() {
         let home = tempfile::tempdir().unwrap();
         let dir = RunDir::new(home.path().to_path_buf());
         assert_eq!(read_exit(&dir), None);

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pid_alone_is_not_enough() {
+    fn a_process_is_identified_by_pid_start_time_and_boot() {
         let own = ProcessIdentity::of(std::process::id() as i32).unwrap();
         assert!(own.is_alive());
         assert!(!ProcessIdentity { start_time: own.start_time + 1, ..own.clone() }.is_alive());

@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn without_inotify_growth_is_noticed_all_the_same() {
+    async fn growth_is_detected_without_inotify() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal");
         let mut file = std::fs::File::create(&path).unwrap();
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_inotify_does_not_watch_is_checked() {
+    async fn a_file_that_inotify_cannot_watch_is_polled() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal");
         let watch = JournalWatch::new().unwrap();

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_break_never_gets_in() {
+    fn a_message_with_a_line_break_is_refused() {
         let (_home, dir) = run();
         let (mut outbox, _) = Outbox::open(&dir).unwrap();
         assert_eq!(outbox.append("{\"type\":\n1}").unwrap_err().kind(), io::ErrorKind::InvalidInput);

@@ -94,14 +94,14 @@ mod tests {
     }
 
     #[test]
-    fn rubbish_is_no_process() {
+    fn an_invalid_stat_line_is_not_parsed() {
         for text in ["", "7", "7 (x)", "7 (x) S", "7 (x) S 1 2 3"] {
             assert_eq!(parse_stat(text), None, "{text:?}");
         }
     }
 
     #[test]
-    fn a_process_finds_itself() {
+    fn a_process_finds_itself_and_its_parent() {
         let own = std::process::id() as i32;
         assert!(pids().unwrap().any(|pid| pid == own));
         assert_eq!(stat(own).unwrap().parent, rustix::process::getppid().unwrap().as_raw_pid());

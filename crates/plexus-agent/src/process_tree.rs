@@ -106,13 +106,13 @@ mod tests {
         assert_eq!(sweep(&session).unwrap(), 1);
         assert!(!swept.wait().unwrap().success());
         assert_eq!(sweep(&session).unwrap(), 0);
-        assert_eq!(spared.try_wait().unwrap(), None, "another session's process goes on");
+        assert_eq!(spared.try_wait().unwrap(), None, "another session's process still runs");
         drop(spared.stdin.take());
         assert!(spared.wait().unwrap().success());
     }
 
     #[test]
-    fn descent_is_seen_over_generations() {
+    fn a_process_descends_from_itself_and_all_its_ancestors() {
         let own = std::process::id() as i32;
         let parent = rustix::process::getppid().unwrap().as_raw_pid();
         assert!(descends_from(own, &[parent]));

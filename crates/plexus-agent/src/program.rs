@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_was_replaced_is_not_the_running_one() {
+    fn only_the_running_program_is_started_through_proc() {
         let this = std::env::current_exe().unwrap();
         assert_eq!(pinned(&this), Path::new(ITSELF));
         let dir = tempfile::tempdir().unwrap();

@@ -227,7 +227,7 @@ mod tests {
             assert!(!first.path().exists() && second.journal().exists());
         }
         let linked = home.path().join("a file of someone's").metadata().unwrap();
-        assert_eq!(linked.len(), large, "what was linked in here is left as it is");
+        assert_eq!(linked.len(), large, "a file with another hard link is unchanged");
         second.remove(Duration::ZERO).unwrap();
         assert!(!home.path().join("sessions/a").exists() && home.path().join("sessions").exists());
     }

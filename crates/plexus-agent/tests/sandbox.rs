@@ -82,7 +82,7 @@ async fn a_child_does_not_see_later_mounts() {
         let mounted = outside.args(["mount", "--bind"]).args([&data, &later]).status().unwrap();
         assert!(mounted.success(), "the attack needs its mount");
         let root = format!("/proc/{keeper}/root{}/secret", later.display());
-        assert_eq!(std::fs::read_to_string(root).unwrap(), "the secret", "it is there for the keeper");
+        assert_eq!(std::fs::read_to_string(root).unwrap(), "the secret", "the keeper can read it");
         run.outbox.append(r#"{"type":"go"}"#).unwrap();
         let seen = lines(&mut run).await;
         assert_eq!(seen, ["before:", "", "later:", "0", "data/runs/1/mcp.json"], "{user:?} {unshare}");
@@ -349,7 +349,7 @@ async fn an_agent_that_exhausts_pid_namespaces_does_not_weaken_the_next_sandbox(
     // The parts that a hub requires after the system has once granted them.
     let required = [SandboxPart::Files, SandboxPart::Processes];
     let mut before = Run::start_requiring(User::This, &few.prefix(), "echo started", &required);
-    assert_eq!(before.line().await, "started", "as long as there are some left");
+    assert_eq!(before.line().await, "started", "while namespaces are available");
     before.exit().await;
     attacker.outbox.append(r#"{"type":"go"}"#).unwrap();
     for _ in 0..3 {

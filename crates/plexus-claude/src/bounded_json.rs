@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_nesting_ends_the_reading() {
+    fn nesting_over_the_limit_is_an_error() {
         let mut out = String::new();
         assert!(BoundedJson::new("[".repeat(MAX_DEPTH + 1).as_bytes(), 1).read_to_string(&mut out).is_err());
     }

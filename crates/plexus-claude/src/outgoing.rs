@@ -154,7 +154,7 @@ fn reply(request_id: &str, response: Value) -> String {
     .to_string()
 }
 
-/// Where to split a prompt so that its last part names no path and is no command; `None` if no split is needed.
+/// Where to split a prompt so that its last part names no path and is not a command; `None` if no split is needed.
 fn harmless_tail(text: &str) -> Option<usize> {
     if !text.contains('@') && !text.trim_start().starts_with('/') {
         return None;
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_is_one_line_with_the_prefix_the_keeper_knows() {
+    fn every_message_is_one_line_with_a_prefix_that_the_keeper_recognises() {
         let nasty = "a\nb\r\n\"\\\u{2028}\0é";
         let deny = PermissionResult::Deny { message: nasty.into(), interrupt: true };
         let lines = [

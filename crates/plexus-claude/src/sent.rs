@@ -54,13 +54,13 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_of_sixteen_megabytes_is_known_again() {
+    fn the_id_of_a_prompt_of_16_megabytes_is_read_back() {
         let line = user_message("e", &"sixteen bytes é\n".repeat(1024 * 1024));
         assert_eq!(sent_id(line.as_bytes()), Some(SentId::Prompt("e".into())));
     }
 
     #[test]
-    fn a_line_that_is_no_message_has_no_id() {
+    fn a_line_that_is_not_a_message_has_no_id() {
         for line in [r#"{"go":"nonce"}"#, r#"{"type":"user"}"#, r#"{"type":"user","uuid":"x""#, "", "x"] {
             assert_eq!(sent_id(line.as_bytes()), None, "{line}");
         }

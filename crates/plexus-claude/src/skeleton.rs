@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_json_object_yields_its_start() {
+    fn text_that_is_not_a_json_object_returns_its_start() {
         for text in ["[1]", "{", r#"{"a":1} x"#, "", r#"{"a":"#] {
             assert_eq!(read(text.as_bytes(), &SHAPE).unwrap_err(), text.as_bytes());
         }

@@ -38,7 +38,7 @@ fn an_invalid_permission_request_is_marked_as_bad() {
 }
 
 #[test]
-fn an_invalid_optional_field_is_omitted_but_an_ask_rule_never_is() {
+fn an_invalid_optional_field_is_omitted_except_a_matched_ask_rule() {
     let fields =
         ["blocked_path", "decision_reason", "decision_reason_type", "agent_id", "requires_user_interaction"];
     let odd = fields.into_iter().fold(ask(), |ask, field| with(ask, "", field, json!([1])));
@@ -64,7 +64,7 @@ fn a_callback_that_is_not_clearly_ours_is_marked_as_bad() {
 }
 
 #[test]
-fn the_call_id_may_be_in_either_field_but_not_differ() {
+fn the_call_id_may_be_in_either_field_but_must_not_differ() {
     let outer_only = with(with(gate(), "", "tool_use_id", json!("t")), "/input", "tool_use_id", json!(null));
     assert!(matches!(body(outer_only), RequestBody::Gate(gate) if gate.tool_use_id == "t"));
     let both = with(gate(), "", "tool_use_id", json!("t"));

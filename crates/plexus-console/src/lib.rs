@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_always_a_page() {
+    fn the_index_page_always_exists_and_other_files_are_not_served() {
         let page = file("index.html").unwrap();
         assert!(page.media_type.starts_with("text/html") && !page.content.is_empty());
         assert!(file("../Cargo.toml").is_none() && file("index.html.gz").is_none() && file("").is_none());

@@ -203,7 +203,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_question_is_answered_as_it_is_shown_and_as_it_was_asked() {
+    fn an_answer_may_name_the_question_as_shown_or_as_asked() {
         let input = json!({"questions": [{"question": "Red\u{200b} or blue?"}, {"question": "Plain?"}]});
         let input = input.as_object().unwrap();
         for named in ["Red\\u{200b} or blue?", "Red\u{200b} or blue?"] {

@@ -307,11 +307,11 @@ mod tests {
         assert_eq!(free_after(0), 60);
         assert_eq!(free_after(0), 0);
         assert_eq!(free_after(2500), 2);
-        assert_eq!(free_after(3_600_000), 60, "an hour is no more than a minute");
+        assert_eq!(free_after(3_600_000), 60, "an hour allows no more than a minute");
     }
 
     #[test]
-    fn a_tree_grows_as_deep_and_as_large_as_it_may() {
+    fn a_tree_grows_only_to_its_limits_of_depth_and_size() {
         let limits = Limits { depth: 2, descendants: 3, ..Limits::default() };
         let reservations = Reservations::default();
         let reserve_session = |answers_to: &AskedOf| {
@@ -333,13 +333,13 @@ mod tests {
                 assert_eq!(
                     reserve_session(&one_more),
                     Err(Limit::Descendants),
-                    "below the top, at whatever depth"
+                    "the limit applies at any depth"
                 );
-                reserve_session(&above).expect("the operator may have as many as there may be");
+                reserve_session(&above).expect("the operator has no such limit");
             }
         }
         let another =
-            reserve_session(&AskedOf::Parent { id: "another".to_owned() }).expect("an agent of its own");
+            reserve_session(&AskedOf::Parent { id: "another".to_owned() }).expect("a separate tree");
         let AskedOf::Session { id } = another else { panic!("{another:?}") };
         reservations.release_session(id);
         assert!(!lock(&reservations.sessions).contains_key(&id));

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_parameter_is_named() {
+    fn an_invalid_parameter_is_named_in_the_error() {
         let unknown = read(json!({"name": "a", "working_dir": "/", "colour": 1}));
         assert_eq!(
             (unknown.kind, unknown.details["field"].as_str()),

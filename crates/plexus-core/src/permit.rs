@@ -43,7 +43,7 @@ pub(crate) struct Permits {
     book: Arc<Book>,
     sessions: Arc<Sessions>,
     tasks: Tasks,
-    /// How long a request over HTTP may have no stream.
+    /// How long a request over HTTP may stay without a stream.
     window: Duration,
     attachments: Attachments,
     this: Weak<Self>,

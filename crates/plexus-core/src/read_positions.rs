@@ -66,11 +66,11 @@ mod tests {
         let (positions, session) = (ReadPositions::default(), SessionId::random());
         assert_eq!(positions.confirm_shown("me", session), None);
         positions.shown("me".to_owned(), session, 1, 0, 5);
-        assert_eq!(positions.read("me", session, 1), Some(0), "what is shown may not have arrived");
-        assert_eq!(positions.read("you", session, 1), None, "each reader has its own");
+        assert_eq!(positions.read("me", session, 1), Some(0), "the response may not have arrived");
+        assert_eq!(positions.read("you", session, 1), None, "each reader has its own position");
         assert_eq!(positions.confirm_shown("me", session), Some(ConfirmedPosition { turn: 1, position: 5 }));
         assert_eq!(positions.read("me", session, 1), Some(5));
         assert_eq!(positions.confirm_shown("me", session), None, "nothing more was shown");
-        assert_eq!(positions.read("me", session, 2), None, "turns are counted each by itself");
+        assert_eq!(positions.read("me", session, 2), None, "each turn has its own position");
     }
 }

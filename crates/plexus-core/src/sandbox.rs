@@ -261,15 +261,15 @@ mod tests {
 
         let dir = tempfile::tempdir().unwrap();
         let wanted = |granted| setup(SandboxSetting::Wanted, granted, dir.path());
-        assert_eq!(wanted(refused()).required(), None, "it never was");
+        assert_eq!(wanted(refused()).required(), None, "no part was ever granted");
         let required = |granted| wanted(granted).required().map(Vec::from_iter);
         assert_eq!(required(granted(&[Files, Signals])), Some(vec![Files, Signals]));
         assert_eq!(required(granted(&[Files, Terminals, Processes])).unwrap().len(), 4, "parts are added");
-        assert_eq!(required(granted(&[Files])).unwrap().len(), 4, "and never dropped");
+        assert_eq!(required(granted(&[Files])).unwrap().len(), 4, "parts are never removed");
         let lost = wanted(refused());
         assert!(lost.required().unwrap().contains(&Processes), "an agent may have used up the namespaces");
         assert!(lost.remedy().contains("plexus down") && lost.remedy().contains("sandboxed"));
-        let around = lost.around(None).expect("the hub's helpers do not go without either");
+        let around = lost.around(None).expect("the hub's helpers need it as well");
         assert_eq!((around.hide.as_path(), around.inode), (dir.path(), Inode::of(dir.path()).ok()));
         assert_eq!(setup(SandboxSetting::Off, refused(), dir.path()).required(), None);
         std::fs::remove_file(dir.path().join("sandboxed")).unwrap();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_that_cannot_be_understood_requires_everything() {
+    fn an_unreadable_note_requires_every_part() {
         let dir = tempfile::tempdir().unwrap();
         let noted = |content: &str| {
             std::fs::write(dir.path().join(GRANTED_BEFORE), content).unwrap();

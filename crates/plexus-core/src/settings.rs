@@ -44,7 +44,7 @@ pub struct Settings {
     pub home: Option<PathBuf>,
     /// Environment variables that a session may give to the sessions it creates, in addition to harmless ones.
     pub session_env: Vec<String>,
-    /// The user's own Claude Code settings, of which children get a small part; `None` for no part.
+    /// The user's own Claude Code settings. Children get a small part of them, or nothing if this is `None`.
     pub user_settings: Option<PathBuf>,
     /// The file in which the user's hubs list their data directories, so that each hub hides all of them from its
     /// children.

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn given_variables_do_not_choose_the_shell() {
+    fn variables_of_a_session_do_not_choose_the_shell() {
         let mut env = given();
         choose(&mut env, Some("/bin/bash".into()), Some("/bin/fish".into()));
         assert_eq!(plain(&env), [("A", "b"), (SHELL_VARIABLE, "/bin/bash"), ("SHELL", "/bin/bash")]);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_executed_is_no_shell() {
+    fn a_file_that_is_not_executable_is_not_used_as_a_shell() {
         let folder = tempfile::tempdir().unwrap();
         let [first, second, third] = ["a", "b", "c"].map(|name| folder.path().join(name));
         std::fs::create_dir_all(first.join("bash")).unwrap();

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_above_itself_is_seen_once() {
+    fn a_session_in_a_cycle_of_parents_is_listed_once() {
         let mut a = session("a", AskedOf::Operator);
         let b = below(&a, "b");
         a.row.answers_to = AskedOf::Session { id: b.row.id };

@@ -81,7 +81,7 @@ pub fn serve() -> Result<(), ServeError> {
 /// open there, not even its log. For the same reason stdout and stderr are `/dev/null`, and stdin is a socket, which
 /// cannot be opened by path.
 fn close_inherited() -> io::Result<()> {
-    // SAFETY: this process has opened nothing yet. What it inherited beyond the first three belongs to no value of it.
+    // SAFETY: this process has opened nothing yet. No value in it owns an inherited descriptor above 2.
     match unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn more_texts_than_are_looked_at_are_reported() {
+    fn an_input_with_too_many_texts_to_search_is_reported() {
         let found = Value::from(vec!["x"; MAX_TEXTS + 1]);
         assert!(search("mcp__a__b", &found).cut);
         let list = vec!["x"; 50];

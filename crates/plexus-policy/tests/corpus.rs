@@ -81,7 +81,7 @@ fn every_command_line_of_the_corpus_gets_its_verdict() {
     }
     assert!(wrong.is_empty(), "{} of {lines} are wrong:\n{}", wrong.len(), wrong.join("\n"));
     assert!(lines >= 300, "the corpus has only {lines} command lines");
-    assert!(slips >= 100, "the corpus has only {slips} attempts to slip past an allow rule");
+    assert!(slips >= 100, "the corpus has only {slips} attempts to bypass an allow rule");
 }
 
 /// A row of `bypass.tsv` or `ordinary.tsv`: the allow rules, joined by ` + `, and a line as in a JSON string.

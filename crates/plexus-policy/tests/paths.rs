@@ -199,14 +199,14 @@ fn a_search_is_allowed_if_its_whole_directory_is() {
     assert_eq!(
         project.verdict(&secret, "Grep", json!({ "pattern": "x" })),
         Ask,
-        "it would show what is in .env"
+        "it would show the content of .env"
     );
     assert_eq!(project.verdict(&secret, "Grep", json!({ "pattern": "x", "path": "src" })), Allow);
     assert_eq!(project.verdict(&secret, "Grep", json!({ "pattern": "x", "path": ".env" })), Deny);
     assert_eq!(
         project.verdict(&secret, "Glob", json!({ "pattern": "*" })),
         Allow,
-        "names alone are not the secret"
+        "file names are not secret"
     );
 }
 

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_limit_is_named() {
+    fn an_invalid_limit_is_refused_by_field_name() {
         let zero = Budget { tool_calls: Some(0), ..Budget::default() };
         assert_eq!(zero.limits().expect_err("refused").details["field"], "budget.tool_calls");
         let negative = Budget { cost_usd: Some(-0.5), ..Budget::default() };

@@ -71,7 +71,7 @@ pub enum ErrorKind {
     InputNotSeen,
     /// No such rule is in force, or the caller may not revoke it.
     RuleNotFound,
-    /// The caller may deny this call, but its scope does not allow it to allow the call.
+    /// The caller may deny this call, but its scope does not cover it, so it cannot allow it.
     BeyondScope,
     /// The grant is larger than what is left.
     BudgetExceeded,

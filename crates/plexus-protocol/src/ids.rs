@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_short_and_plain() {
+    fn session_names_are_limited_in_length_and_characters() {
         for good in ["a", "my-agent_2.0", &"x".repeat(64)] {
             assert!(SessionName::try_from(good.to_owned()).is_ok(), "{good}");
         }

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn an_optional_field_is_described_as_what_it_holds() {
+    fn the_schema_of_an_optional_field_is_that_of_its_value() {
         let schema = Value::Object(of::<loopback::WaitParams>());
         assert_eq!(schema["properties"]["timeout_ms"]["type"], "integer");
     }

@@ -108,26 +108,26 @@ mod tests {
     }
 
     #[test]
-    fn names_of_fields_are_texts_like_any_other() {
+    fn field_names_are_escaped_and_truncated_like_values() {
         let mut value = json!({"\u{202e}a": 1, "\\u{202e}a": 2, "b": 3});
         assert!(!is_cut_at(&value, 16) && !shorten(&mut value, 16));
         let names: Vec<&String> = value.as_object().into_iter().flat_map(Map::keys).collect();
-        assert_eq!(names, ["\\u{202e}a", "\\u{202e}a'", "b"], "neither hides the other");
+        assert_eq!(names, ["\\u{202e}a", "\\u{202e}a'", "b"], "both fields are kept");
         let mut value = json!({"long name": {"long again": 1}});
         assert!(is_cut_at(&value, 4) && shorten(&mut value, 4));
         assert_eq!(value, json!({"long": {"long": 1}}));
     }
 
     #[test]
-    fn what_could_mislead_is_made_visible() {
+    fn misleading_characters_are_escaped_and_other_text_is_unchanged() {
         assert_eq!(visible("rm \u{1b}[2K\u{202e}x").as_deref(), Some("rm \\u{1b}[2K\\u{202e}x"));
         assert_eq!(visible("a\u{3164}\u{ad}\u{e0100}b").as_deref(), Some("a\\u{3164}\\u{ad}\\u{e0100}b"));
         assert_eq!(visible("plain\n\ttext ü"), None);
-        assert_eq!(visible("日本語 العربية ❤\u{fe0f} é e\u{301} 🚀"), None, "writing is not touched");
+        assert_eq!(visible("日本語 العربية ❤\u{fe0f} é e\u{301} 🚀"), None, "ordinary text is unchanged");
     }
 
     #[test]
-    fn whatever_is_drawn_as_nothing_or_stands_for_nothing_is_made_visible() {
+    fn invisible_unassigned_and_private_use_characters_are_escaped() {
         let unseen = [
             '\u{85}',
             '\u{ad}',

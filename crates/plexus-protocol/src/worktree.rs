@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_and_an_object_say_the_same() {
+    fn the_short_form_equals_an_object_with_only_the_type() {
         let plain = read(json!("worktree")).unwrap().0;
         assert_eq!(read(json!({"type": "worktree"})).unwrap().0, plain);
         let full = json!({"type": "worktree", "setup": "make", "setup_timeout_secs": 5, "copy": [".env"],
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn an_invalid_isolation_is_refused_with_the_invalid_part() {
         let wrong = |value| read(value).unwrap_err();
         assert!(wrong(json!("container")).contains("container"));
         assert!(wrong(json!({"type": "worktree", "colour": 1})).contains("unknown field `colour`"));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_are_published() {
+    fn the_schema_has_the_short_form_and_the_object() {
         let schema = Value::Object(schema::of::<Isolation>());
         let forms = schema["anyOf"].as_array().unwrap();
         assert_eq!(forms[0]["type"], "string", "{schema}");

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_that_fill_the_pool_keep_neither_the_operator_nor_another_session_out() {
+    fn a_full_pool_still_serves_the_operator_and_other_sessions() {
         let limits = DoorLimits { calls: 10, calls_per_caller: 8, ..DoorLimits::default() };
         let callers = callers(limits);
         let greedy: Vec<Principal> = (0..5).map(|_| session()).collect();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_bounded_for_one_and_for_all_and_a_small_permit_always_fits() {
+    fn bytes_are_limited_per_caller_and_in_total_and_a_small_permit_always_fits() {
         let limits = DoorLimits { bytes: 100_000, bytes_per_caller: 150_000, ..DoorLimits::default() };
         let callers = callers(limits);
         let call = |principal: &Principal| Arc::new(callers.enter(principal).unwrap());

@@ -183,7 +183,7 @@ mod tests {
         assert!(is_closed(&first) && !is_closed(&second) && !is_closed(&third));
         drop(second);
         let fourth = door.enter();
-        assert!(!is_closed(&third) && !is_closed(&fourth), "one that has left gives its place back");
+        assert!(!is_closed(&third) && !is_closed(&fourth), "a closed connection frees its slot");
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
         let others: Vec<_> = (0..5).map(|_| door.enter()).collect();
         assert!(!is_closed(&used));
         drop(occupied);
-        assert!(!is_closed(&used) && is_closed(&others[3]), "it is the last of those that wait");
+        assert!(!is_closed(&used) && is_closed(&others[3]), "it is the newest waiting connection");
         let last = door.enter();
         assert!(is_closed(&others[4]) && !is_closed(&used) && !is_closed(&last));
     }

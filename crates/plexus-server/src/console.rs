@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_page_goes_out_with_all_its_guards() {
+    async fn the_page_has_all_security_headers() {
         let response = served(&Uri::from_static("/"), &HeaderMap::new());
         assert_eq!(response.status(), 200);
         let headers = response.headers();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_service_worker_goes_out_guarded_and_is_asked_for_each_time() {
+    async fn the_service_worker_has_the_content_security_policy_and_is_revalidated() {
         if plexus_console::missing().is_some() {
             return;
         }

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn one_process_holds_it_at_a_time_and_is_named() {
+    fn a_data_directory_in_use_is_refused_with_the_process_that_uses_it() {
         let folder = tempfile::tempdir().unwrap();
         let first = DataDir::open(folder.path()).unwrap();
         let refused = DataDir::open(folder.path()).unwrap_err();

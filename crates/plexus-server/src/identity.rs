@@ -145,7 +145,7 @@ mod tests {
         assert!(!key.proves(&proof, "127.0.0.1:4446", &nonce));
         assert!(!key.proves(&proof, "127.0.0.1:4445", &super::nonce().unwrap()));
         proof.peer.set_port(50_001);
-        assert!(!key.proves(&proof, "127.0.0.1:4445", &nonce), "the peer is part of it");
+        assert!(!key.proves(&proof, "127.0.0.1:4445", &nonce), "the proof covers the peer");
         let stranger = Identity::open(&DataDir::open(other.path()).unwrap()).unwrap();
         assert!(!key.proves(
             &stranger.prove("127.0.0.1:4445", peer, &nonce).unwrap(),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_damaged_is_named() {
+    fn a_damaged_key_is_reported_with_its_file() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("identity.key"), "no key").unwrap();
         let refused = Identity::open(&DataDir::open(folder.path()).unwrap()).unwrap_err();

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_leave_open_files_to_the_rest_of_the_hub() {
+    fn connections_use_only_part_of_the_open_file_limit() {
         let usual = DoorLimits::default();
         assert_eq!(usual.within_open_files(None), usual);
         assert_eq!(usual.within_open_files(Some(1 << 20)), usual);

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_anywhere_on_the_way_is_found() {
+    fn a_link_at_any_position_in_a_path_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let (real, link) = (folder.path().join("real"), folder.path().join("link"));
         std::fs::create_dir_all(real.join("below")).unwrap();

@@ -164,7 +164,7 @@ mod tests {
         assert_ne!(
             other_socket(port).unwrap(),
             OtherSocket::Some,
-            "one that waits at our own door is no other program's"
+            "a connection that waits at our own door does not belong to another program"
         );
         drop(own);
     }

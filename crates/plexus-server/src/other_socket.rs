@@ -186,7 +186,7 @@ mod tests {
         }
         let (_hub, address) = listening("127.0.0.1:0");
         let _elsewhere = bound(&format!("127.0.0.2:{}", address.port()));
-        assert_eq!(other_socket(address).unwrap(), OtherSocket::None, "another address is nobody's business");
+        assert_eq!(other_socket(address).unwrap(), OtherSocket::None, "other addresses are ignored");
     }
 
     #[test]

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_names_its_kind_and_asks_for_a_token_where_one_helps() {
+    fn each_refusal_has_its_status_and_headers() {
         let response = Refusal::Unauthorized.into_response();
         assert_eq!(response.status(), 401);
         assert_eq!(response.headers()[header::WWW_AUTHENTICATE], "Bearer");

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn only_localhost_is_sent_on_to_the_address() {
+    fn only_localhost_is_redirected_to_the_address() {
         let sent_to = |host: &str| {
             let mut headers = HeaderMap::new();
             headers.append("host", host.parse().unwrap());
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_door_signs_for_its_own_address_and_for_hosts_that_were_allowed() {
+    fn a_door_signs_only_for_its_own_address_and_allowed_hosts() {
         let with = |scheme, hosts: &[&str]| {
             Site::new(at(4445), scheme, hosts.iter().map(|host| (*host).to_owned()).collect())
         };
@@ -152,7 +152,10 @@ mod tests {
         for host in ["localhost:4445", "[::1]:4445", "127.0.0.1:4446", "127.0.0.1", "evil.example"] {
             assert!(!plain.may_sign_for(host), "{host}");
         }
-        assert!(with(Scheme::Https, &[]).may_sign_for("localhost:4445"), "the certificate says who it is");
+        assert!(
+            with(Scheme::Https, &[]).may_sign_for("localhost:4445"),
+            "the certificate identifies the hub"
+        );
     }
 
     #[test]
@@ -190,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_tls_a_plain_page_is_another_site() {
+    fn behind_tls_an_http_origin_is_refused() {
         let site = Site::new(at(8443), Scheme::Https, vec!["hub.example:8443".to_owned()]);
         let from = |origin: &str| accepts_request(&site, &[("host", "hub.example:8443"), ("origin", origin)]);
         assert!(from("https://hub.example:8443") && from("https://127.0.0.1:8443"));

@@ -166,7 +166,7 @@ mod tests {
             let work = async move { free(&slots, None).await.is_some() };
             tokio::spawn(OnBehalf::current().perform(work)).await.unwrap()
         };
-        assert!(!OnBehalf::caller("two").perform(in_another_task()).await, "it waits for the shared place");
+        assert!(!OnBehalf::caller("two").perform(in_another_task()).await, "it waits for the shared slot");
         assert!(in_another_task().await, "work of the hub does not wait");
     }
 

@@ -40,7 +40,7 @@ macro_rules! whole_contract {
                 open_runs_are_those_that_have_not_ended,
                 a_journal_offset_is_stored_with_its_events;
             turns:
-                turns_follow_one_another,
+                turns_are_numbered_in_order_and_never_overlap,
                 a_turn_stores_the_progress_of_its_owner,
                 a_turn_ends_once,
                 the_end_of_a_turn_is_reported_to_every_agent_above,
@@ -55,23 +55,23 @@ macro_rules! whole_contract {
                 the_event_of_an_edited_call_contains_the_input_that_ran,
                 a_resolved_approval_is_reported_in_its_turn_and_to_its_addressee,
                 an_approval_is_decided_once,
-                of_two_answers_at_once_exactly_one_wins,
+                exactly_one_of_two_concurrent_answers_is_accepted,
                 a_late_expiry_changes_nothing,
-                an_approval_shows_the_present_name,
+                an_approval_shows_the_current_session_name,
                 pending_approvals_are_found_by_session_and_by_addressee,
-                a_key_is_held_until_the_tool_result_arrives,
+                a_call_has_one_approval_until_its_tool_result_arrives,
                 calls_are_listed_until_their_tool_result_arrives,
-                the_first_delivery_counts,
+                only_the_first_delivery_is_stored,
                 an_approval_outside_any_turn_is_stored,
                 a_permit_stream_is_found_by_its_event_id,
                 sessions_and_pending_approvals_are_counted;
             escalation:
                 an_addressee_that_is_passed_over_can_still_decide,
                 an_approval_is_escalated_once_from_each_addressee,
-                deadlines_are_set_for_the_present_addressee,
+                deadlines_are_set_for_the_current_addressee,
                 the_feed_number_up_to_which_a_session_was_woken_only_grows;
             conversations:
-                a_fork_shares_the_nodes_above_it_and_grows_on_its_own,
+                a_fork_shares_the_nodes_above_it_and_grows_independently,
                 a_page_of_a_long_path_is_found_from_its_end,
                 long_texts_are_read_back_whole,
                 words_are_found_in_any_script,
@@ -92,7 +92,7 @@ macro_rules! whole_contract {
                 a_budget_approval_that_nobody_waits_for_is_withdrawn,
                 an_approval_cannot_grant_more_than_the_budget_above_has_left,
                 turns_and_children_are_refused_when_their_budget_is_exhausted,
-                everyone_above_is_notified_once_at_80_percent,
+                every_ancestor_is_notified_once_at_80_percent,
                 no_sequence_of_changes_breaks_the_budget_arithmetic;
             removals:
                 events_of_an_old_turn_are_removed_in_small_steps,
@@ -103,11 +103,11 @@ macro_rules! whole_contract {
             commits:
                 a_commit_is_applied_completely_or_not_at_all,
                 a_commit_returns_approvals_in_their_final_state,
-                feed_numbers_have_no_gaps_and_never_go_back,
+                feed_numbers_have_no_gaps_and_never_decrease,
                 each_addressee_reads_its_own_feed,
                 a_read_sees_every_commit_that_was_acknowledged,
-                an_observer_is_notified_before_the_caller_and_even_if_it_is_gone,
-                reads_accept_any_number;
+                an_observer_is_notified_before_the_caller_even_if_the_caller_is_dropped,
+                reads_accept_numbers_up_to_the_maximum;
         });
     };
 }

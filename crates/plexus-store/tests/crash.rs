@@ -64,7 +64,7 @@ async fn a_process_killed_at_any_moment_loses_nothing_it_acknowledged() {
             }
         }
         assert_eq!(child.wait().unwrap().signal(), Some(9), "ended by itself");
-        assert!(acks > 37 * round, "round {round} came to {acks} only");
+        assert!(acks > 37 * round, "round {round} had only {acks} acknowledgements");
         check_after_kill(&path, &acknowledged).await;
     }
 }
@@ -83,7 +83,7 @@ async fn check_after_kill(path: &Path, acknowledged: &BTreeMap<u64, u64>) {
             events.extend(page);
         }
         let notices = store.feed(&turn.to_string(), 0, u64::MAX).await.unwrap();
-        assert!(notices.len() as u64 >= count, "{count} acknowledged, {} there", notices.len());
+        assert!(notices.len() as u64 >= count, "{count} acknowledged, {} stored", notices.len());
         assert_eq!(events.len(), 2 * notices.len(), "half a commit");
         assert!(events.iter().zip(0..).all(|(event, seq)| event.seq == seq));
         assert_eq!(store.position("x", session, turn).await.unwrap(), notices.len() as u64);
@@ -94,14 +94,14 @@ async fn check_after_kill(path: &Path, acknowledged: &BTreeMap<u64, u64>) {
 fn a_full_disk_stores_nothing_partially_and_recovers() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("plexus.db");
-    let output = child("child_runs_out_of_room", &path).output().unwrap();
+    let output = child("child_runs_out_of_space", &path).output().unwrap();
     let shown =
         format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{shown}");
-    assert!(shown.contains("had no room, then had some"), "{shown}");
+    assert!(shown.contains("had no space, then had some"), "{shown}");
 }
 
-// ---- What the children do. In any other process these do nothing.
+// ---- The code of the child processes. In any other process these tests return at once.
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn child_commits_until_it_is_killed() {
@@ -139,7 +139,7 @@ async fn commit_and_acknowledge(store: Arc<SqliteStore>, session: SessionId, tur
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn child_runs_out_of_room() {
+async fn child_runs_out_of_space() {
     let Some(path) = in_child() else { return };
     let store = Arc::new(SqliteStore::open(&path, Durability::Full).unwrap());
     let session = create(&*store, "a").await;
@@ -172,5 +172,5 @@ async fn child_runs_out_of_room() {
     }
     drop(store);
     assert_eq!(open(&path).event_count(session, 1).await.unwrap(), 4);
-    println!("had no room, then had some");
+    println!("had no space, then had some");
 }

@@ -130,7 +130,7 @@ async fn compare(store: &dyn Store, session: SessionId, model: &Model) {
 }
 
 #[test]
-fn in_any_order_of_asks_and_answers_an_approval_is_decided_once() {
+fn in_any_order_of_requests_and_answers_an_approval_is_decided_once() {
     let dir = tempfile::TempDir::new().unwrap();
     let store = open(&dir.path().join("plexus.db"));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();

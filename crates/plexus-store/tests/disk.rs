@@ -80,12 +80,12 @@ impl Watched {
         let store = open(&copy.path().join("plexus.db"));
         let there = store.event_count(self.session, 1).await.unwrap() as usize;
         // A commit whose sync failed may be in the log nevertheless. Its caller only knows that it failed.
-        assert!(there >= answered, "{answered} were answered, {there} are there");
+        assert!(there >= answered, "{answered} were answered, {there} are stored");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_published_while_the_disk_fails_and_it_recovers() {
+async fn nothing_is_published_while_the_disk_fails_and_the_store_recovers() {
     let disk = Disk::take();
     for fault in Fault::ALL {
         let watched = Watched::new().await;
@@ -107,7 +107,7 @@ async fn nothing_is_published_while_the_disk_fails_and_it_recovers() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whichever_operation_fails_acknowledged_commits_are_stored() {
+async fn acknowledged_commits_are_stored_whichever_operation_fails() {
     let disk = Disk::take();
     let watched = Watched::new().await;
     let mut random = fastrand::Rng::new();

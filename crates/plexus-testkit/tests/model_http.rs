@@ -27,7 +27,7 @@ fn request(text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn it_serves_the_paths_of_claude_code_and_no_others() {
+async fn the_model_serves_only_the_paths_of_claude_code() {
     let model = ScriptedModel::start().await.unwrap();
     assert_eq!(http(&model, "HEAD", "/", "").await.0, 200);
     let (status, tokens) = http(&model, "POST", "/v1/messages/count_tokens", "{}").await;

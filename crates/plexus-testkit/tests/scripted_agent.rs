@@ -123,7 +123,7 @@ async fn an_error_of_the_gate_runs_the_tool_without_permission() {
 }
 
 #[tokio::test]
-async fn an_allowed_call_needs_no_permission_and_reading_only_if_the_gate_asks() {
+async fn reading_needs_permission_only_if_the_gate_answers_ask() {
     let dirs = Dirs::new();
     std::fs::write(dirs.work.join("note"), "text").unwrap();
     let mut agent = agent(&dirs).await;
@@ -260,7 +260,7 @@ async fn parallel_calls_request_permission_before_any_is_answered() {
 }
 
 #[tokio::test]
-async fn the_wire_can_be_made_to_misbehave() {
+async fn a_script_can_violate_the_protocol() {
     let dirs = Dirs::new();
     let mut agent = agent(&dirs).await;
     let script = json!([
@@ -315,7 +315,7 @@ async fn the_wire_can_be_made_to_misbehave() {
 }
 
 #[tokio::test]
-async fn it_waits_for_a_file_and_can_exit_in_mid_turn() {
+async fn a_script_can_wait_for_a_file_and_exit_during_a_turn() {
     let dirs = Dirs::new();
     let mut agent = agent(&dirs).await;
     agent
@@ -364,7 +364,7 @@ async fn plain_text_runs_the_demo() {
 }
 
 #[tokio::test]
-async fn an_invalid_line_ends_it_and_a_blank_one_does_not() {
+async fn an_invalid_line_ends_the_agent_and_a_blank_line_does_not() {
     let dirs = Dirs::new();
     let mut agent = agent(&dirs).await;
     agent.write(b"\n").await;
@@ -386,7 +386,7 @@ async fn an_open_permission_request_is_denied_when_stdin_is_closed() {
 }
 
 #[tokio::test]
-async fn on_the_mcp_channel_it_fails_with_a_reason() {
+async fn a_call_on_the_mcp_channel_fails_with_a_reason() {
     let dirs = Dirs::new();
     let mut agent = Driver::start(&program(), &dirs.work, &dirs.env(""), "mcp__plexus__loopback_permit");
     agent.initialize().await;

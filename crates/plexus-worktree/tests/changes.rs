@@ -183,7 +183,7 @@ fn another_directory_at_the_path_of_a_worktree_is_neither_read_nor_removed() {
 }
 
 #[test]
-fn of_a_deleted_worktree_only_the_branch_is_removed() {
+fn the_branch_of_a_deleted_worktree_is_removed_unless_it_has_commits() {
     let ground = Ground::new();
     let made = ground.create();
     std::fs::remove_dir_all(made.path()).unwrap();

@@ -72,7 +72,7 @@ fn renamed_and_binary_files_are_marked() {
     assert!(image.binary && image.patch.is_none() && !image.truncated);
     assert!(
         link.patch.as_ref().unwrap().contains("+/etc/passwd"),
-        "a link is where it leads, and is not followed"
+        "a link is compared by its target and is not followed"
     );
     assert_eq!((moved.status, moved.old_path.as_deref()), (FileStatus::Renamed, Some("a.txt")));
     assert_eq!((&*moved.path, &moved.patch), ("moved.txt", &None));

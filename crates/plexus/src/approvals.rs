@@ -72,7 +72,7 @@ pub(crate) fn run(args: &ApprovalsArgs) -> Result<(), ExpectedError> {
             let blocks: Vec<String> = open.iter().map(|found| block(found, &ids, Shown::First)).collect();
             output::print(&blocks.join("\n\n"));
             output::say(
-                "plexus: `plexus approve ID` or `plexus deny ID -m WHY`; the first letters of an id are enough",
+                "plexus: `plexus approve ID` or `plexus deny ID -m WHY`; the first characters of an id are enough",
             );
         }
         Ok(())

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_words_are_named() {
+    fn an_invalid_argument_is_named_in_the_error() {
         assert!(parsed(&["loopback", "respond", "--cursor", "soon"]).unwrap_err().contains("--cursor"));
         assert!(parsed(&["loopback", "respond", "--approve", "perhaps"]).unwrap_err().contains("perhaps"));
         assert!(
@@ -304,12 +304,12 @@ mod tests {
             assert!(message.contains(&format!("did you mean `plexus {suggested}`?")), "{message}");
         }
         for namespace in ["arbor", "claudecode", "loopback", "policy", "rpc", "token"] {
-            assert!(misspelt(namespace, &[]).is_none(), "without a hub, {namespace} is no misspelt verb");
+            assert!(misspelt(namespace, &[]).is_none(), "without a hub, {namespace} is not a misspelt verb");
         }
     }
 
     #[test]
-    fn the_data_directory_may_stand_anywhere() {
+    fn the_data_dir_flag_may_be_at_any_position() {
         let words = |line: &[&str]| line.iter().map(OsString::from).collect::<Vec<_>>();
         let (rest, dir) = take_data_dir(words(&["a", "--data-dir", "/d", "b"])).unwrap();
         assert_eq!((rest, dir.data_dir), (words(&["a", "b"]), Some("/d".into())));

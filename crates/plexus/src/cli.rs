@@ -61,7 +61,7 @@ enum Verb {
     Serve(ServeArgs),
     /// Stop the hub and all its agents.
     Down(DownArgs),
-    /// Speak MCP on stdio and relay it to the hub; for the MCP config of an agent.
+    /// Run the MCP server for an agent on stdio, and relay its calls to the hub.
     Mcp(McpArgs),
     /// Show all sessions and answer their approval requests on one screen.
     Watch(WatchArgs),
@@ -141,7 +141,7 @@ pub(crate) struct WatchArgs {
 
 /// Arguments of `plexus mcp`.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  plexus mcp-config claude-code   prints it and where to add it")]
+#[command(after_help = "Example:\n  plexus mcp-config claude-code   prints the configuration for an agent")]
 pub(crate) struct McpArgs {
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,

@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_has_an_id_and_a_kind_and_a_comment_is_no_event() {
+    fn an_event_has_an_id_and_a_kind_and_comments_are_ignored() {
         let read = Block::read("id: 1-2\nevent: delta\ndata: {\"a\": 1}\n\n");
         assert_eq!(read.id.as_deref(), Some("1-2"));
         assert_eq!((read.kind.as_deref(), read.data.as_str()), (Some("delta"), "{\"a\": 1}"));

@@ -74,7 +74,7 @@ fn main() -> ExitCode {
         return report(plexus_files::serve().map_err(|error| ExpectedError::Usage(error.to_string())));
     }
     // Agents must not trace a process of the user. A process of an agent stays traceable, because the hub reads which session it
-    // belongs to. A system without this protection is no reason to fail.
+    // belongs to. If the system does not support this protection, the program still runs.
     if std::env::var_os(plexus_agent::SESSION_ID_VARIABLE).is_none() {
         let _ = plexus_agent::forbid_tracing();
     }

@@ -182,13 +182,13 @@ mod tests {
         let not_reached = CallError::NotReached(std::io::ErrorKind::ConnectionRefused.into());
         let lost = CallError::Lost("reset".to_owned());
         assert!(may_try_again(&not_reached, Repeat::Unsafe), "nothing was sent");
-        assert!(!may_try_again(&lost, Repeat::Unsafe), "it may have been done");
+        assert!(!may_try_again(&lost, Repeat::Unsafe), "it may have taken effect");
         assert!(may_try_again(&lost, Repeat::Safe));
         assert!(may_try_again(&refused("shutting_down"), Repeat::Safe));
         assert!(!may_try_again(&refused("shutting_down"), Repeat::Unsafe));
         assert!(!may_try_again(&refused("session_not_found"), Repeat::Safe));
         for full in ["too_many_calls", "too_many_bytes", "hub_busy", "request_timeout"] {
-            assert!(may_try_again(&refused(full), Repeat::Unsafe), "{full}: nothing was done");
+            assert!(may_try_again(&refused(full), Repeat::Unsafe), "{full}: it had no effect");
         }
     }
 

@@ -323,7 +323,9 @@ fn seconds(key: &str, given: Option<f64>, usual: f64) -> Result<Duration, Expect
 fn at_least_one<T: PartialEq + From<u8>>(key: &str, given: Option<T>, usual: T) -> Result<T, ExpectedError> {
     let given = given.unwrap_or(usual);
     if given == T::from(0) {
-        return Err(ExpectedError::Settings(format!("`{key}` under [limits] in plexus.toml is at least 1")));
+        return Err(ExpectedError::Settings(format!(
+            "`{key}` under [limits] in plexus.toml must be at least 1"
+        )));
     }
     Ok(given)
 }
@@ -410,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_kept_unless_the_file_limits_it() {
+    fn events_and_decisions_are_kept_unless_configured() {
         let dir = tempfile::tempdir().unwrap();
         let kept = config(args(dir.path())).unwrap().hub.retention;
         assert_eq!((kept.events_for, kept.decisions_for), (None, None));

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_unit_starts_this_program_and_leaves_the_agents_alone() {
+    fn a_unit_starts_this_program_and_does_not_stop_the_agents() {
         let unit = unit(Path::new("/opt/my plexus"), Path::new("/data/$x/100%"), &[], "/bin:/$y%");
         assert!(
             unit.contains("ExecStart=\"/opt/my plexus\" \"serve\" \"--data-dir\" \"/data/$$x/100%%\"\n"),

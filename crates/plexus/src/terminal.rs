@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn ages_are_short() {
+    fn ages_are_shown_in_their_two_largest_units() {
         assert_eq!([5, 65, 3700, 90_000].map(age), ["5s", "1m05s", "1h01m", "1d01h"]);
     }
 }

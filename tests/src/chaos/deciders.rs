@@ -36,7 +36,9 @@ pub(super) async fn decide(run: Arc<Run>, mut rng: Rng) {
             let Ok(answer) = client.call("loopback.respond", respond).await else { continue };
             match answer["type"].as_str() {
                 Some("ok") => run.observations.decided(&id, approve),
-                Some("already_resolved") => run.observations.told(&id, &crate::text(&answer["status"])),
+                Some("already_resolved") => {
+                    run.observations.already_resolved(&id, &crate::text(&answer["status"]))
+                }
                 _ => run.observations.fault(format!("an answer that makes no sense: {answer}")),
             }
         }

@@ -32,7 +32,7 @@ impl FailingDisk {
             let fault = FAULTS[rng.usize(..FAULTS.len())];
             // Every write or sync fails, or only one in a few. In that case part of a commit may fail.
             let every = if rng.bool() { 1 } else { rng.u32(2..7) };
-            self.tell(&format!("{every} {fault}"))?;
+            self.write_fault(&format!("{every} {fault}"))?;
             run.spans.fetch_add(1, Ordering::SeqCst);
             let span = if rng.u8(0..10) < 7 { rng.u64(10..300) } else { rng.u64(300..2500) };
             sleep(Duration::from_millis(span)).await;
@@ -41,7 +41,7 @@ impl FailingDisk {
     }
 
     /// Writes the file atomically.
-    fn tell(&self, what: &str) -> anyhow::Result<()> {
+    fn write_fault(&self, what: &str) -> anyhow::Result<()> {
         let staged = self.file.with_extension("staged");
         std::fs::write(&staged, what)?;
         std::fs::rename(&staged, &self.file).context("the fault of the disk")

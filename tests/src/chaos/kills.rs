@@ -23,7 +23,7 @@ pub const KILL_POINTS: [&str; 36] = [
     "start: begun",
     "start: keeper started",
     "start: keeper known",
-    "start: told to go",
+    "start: released",
     "start: initialize sent",
     "ready: read",
     "ready: stored",

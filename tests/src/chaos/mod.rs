@@ -129,7 +129,7 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
         Kills::Random(kills) => kills::at_random(&mut hub, *kills, options, &run).await?,
         Kills::At(points) => kills::at_points(&mut hub, points, &tools.path().join(KILL_POINT), &run).await?,
     };
-    anyhow::ensure!(disk.try_join_next().is_none(), "the disk could not be made to fail");
+    anyhow::ensure!(disk.try_join_next().is_none(), "the faults of the disk could not be started");
     disk.shutdown().await;
     run.over.store(true, Ordering::SeqCst);
     let settled = timeout(FINISH_WITHIN, async {

@@ -27,7 +27,7 @@ struct Observed {
     /// The acknowledged answers, by approval.
     decided: HashMap<String, bool>,
     /// The status that a second decider received, by approval.
-    told: HashMap<String, String>,
+    reported: HashMap<String, String>,
     /// The call of each approval.
     asked: HashMap<String, String>,
     turns: Vec<Turn>,
@@ -146,9 +146,9 @@ impl Observations {
     }
 
     /// Records the status that a second decider received.
-    pub(super) fn told(&self, approval: &str, status: &str) {
+    pub(super) fn already_resolved(&self, approval: &str, status: &str) {
         let mut observed = self.observed();
-        if let Some(before) = observed.told.insert(approval.to_owned(), status.to_owned())
+        if let Some(before) = observed.reported.insert(approval.to_owned(), status.to_owned())
             && before != status
         {
             observed.faults.push(format!("{approval} was {before} and then {status}"));
@@ -204,7 +204,7 @@ impl Observations {
         work: &Path,
     ) -> anyhow::Result<Report> {
         let rpc = Rpc::new(&run.url, &run.token);
-        let Observed { mut faults, decided, told, asked, turns, sessions, forks } =
+        let Observed { mut faults, decided, reported, asked, turns, sessions, forks } =
             std::mem::take(&mut *self.observed());
         let mut ran: HashMap<String, usize> = HashMap::new();
         for line in std::fs::read_to_string(log).unwrap_or_default().lines() {
@@ -257,10 +257,10 @@ impl Observations {
                 ));
             }
         }
-        for (approval, status) in &told {
+        for (approval, status) in &reported {
             if resolved.get(approval).is_some_and(|now| now != status) {
                 faults
-                    .push(format!("{approval} was told to be {status} and is {:?}", resolved.get(approval)));
+                    .push(format!("{approval} was reported as {status} and is {:?}", resolved.get(approval)));
             }
         }
         forks::compare(&rpc, &forks, &sessions, &turns, &mut faults).await?;

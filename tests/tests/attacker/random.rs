@@ -66,7 +66,7 @@ async fn work(ground: &Ground, client: usize, until: Instant, counts: &Counts) -
     let call = async |method: &str, params: Value| -> anyhow::Result<Option<Value>> {
         let answer = door.call(method, params).await;
         let text = answer.as_ref().map_or_else(ToString::to_string, ToString::to_string);
-        anyhow::ensure!(!ground.evidence.is_in(text.as_bytes()), "{method} gave away: {text}");
+        anyhow::ensure!(!ground.evidence.is_in(text.as_bytes()), "{method} leaked: {text}");
         counts.tried.fetch_add(1, Ordering::Relaxed);
         if answer.is_err() {
             counts.failed.fetch_add(1, Ordering::Relaxed);

@@ -235,7 +235,7 @@ async fn every_caller_has_exactly_the_documented_rights() -> anyhow::Result<()> 
     };
     let (said, seen) = (cells(said), cells(&table));
     for (row, seen) in &seen {
-        assert_eq!(said.get(row), Some(seen), "{row}: the documentation says otherwise than what was seen");
+        assert_eq!(said.get(row), Some(seen), "{row}: the documentation differs from the result");
     }
     assert_eq!(said.len(), seen.len(), "the documentation has rows that were not tried");
     Ok(())

@@ -56,7 +56,7 @@ async fn killed_at(point: &str, answer: serde_json::Value) -> anyhow::Result<(Wo
 
 #[tokio::test]
 async fn a_grant_is_applied_once_wherever_the_hub_is_killed() -> anyhow::Result<()> {
-    for point in ["answered", "decided", "told", "released"] {
+    for point in ["answered", "decided", "notified", "released"] {
         let (world, session) = killed_at(point, json!(true)).await.context(point)?;
         let ended = world.ended(&session).await.context(point)?;
         assert_eq!((&ended["status"], ran(&world).len()), (&json!("complete"), 2), "{point}: {ended:#}");

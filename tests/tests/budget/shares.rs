@@ -29,8 +29,8 @@ async fn refused(door: &dyn Door, method: &str, params: Value) -> anyhow::Result
     }
 }
 
-/// Waits until `wait` returns something that `fits`.
-async fn told(door: &dyn Door, fits: impl Fn(&Value) -> Option<Value>) -> anyhow::Result<Value> {
+/// Calls `loopback.wait` until `fits` finds a value in the result.
+async fn wait_for(door: &dyn Door, fits: impl Fn(&Value) -> Option<Value>) -> anyhow::Result<Value> {
     let mut cursor = json!(0);
     loop {
         let news = door.call("loopback.wait", json!({"cursor": cursor})).await?;
@@ -98,7 +98,7 @@ async fn sessions_that_share_a_budget_wait_for_one_approval() -> anyhow::Result<
     let rules = json!({"rules": [{"rule": "Bash", "effect": "allow"}]});
     world.call("policy.add", rules).await?;
     world.chat(&middle, &calls(&["one", "two"])).await?;
-    let more = told(&top_door, |news| news["approvals"].get(0).cloned()).await?;
+    let more = wait_for(&top_door, |news| news["approvals"].get(0).cloned()).await?;
     assert_eq!((&more["kind"], &more["session_id"]), (&json!("budget"), &json!(middle)), "{more:#}");
     assert_eq!(more["asked_of"], json!({"kind": "session", "id": top}));
     world.chat(&leaf, &calls(&["three"])).await?;
@@ -138,7 +138,7 @@ async fn a_parent_with_nothing_left_escalates_the_budget_approval() -> anyhow::R
     let (child, _) = member(&world, &top_door, "child", json!({"tool_calls": 1})).await?;
     world.call("policy.add", json!({"rules": [{"rule": "Bash", "effect": "allow"}]})).await?;
     world.chat(&child, &calls(&["one", "two"])).await?;
-    let more = told(&top_door, |news| news["approvals"].get(0).cloned()).await?;
+    let more = wait_for(&top_door, |news| news["approvals"].get(0).cloned()).await?;
     let answer = json!({"approval_id": more["id"], "approve": true});
     assert_eq!(kind(&refused(&top_door, "loopback.respond", answer.clone()).await?), "budget_exceeded");
     let passed =
@@ -161,7 +161,7 @@ async fn an_absent_parent_is_passed_over() -> anyhow::Result<()> {
     let (child, _) = member(&world, &top_door, "child", json!({"tool_calls": 1})).await?;
     world.call("policy.add", json!({"rules": [{"rule": "Bash", "effect": "allow"}]})).await?;
     world.chat(&child, &calls(&["one", "two"])).await?;
-    let more = told(&*world.door, |news| news["approvals"].get(0).cloned()).await?;
+    let more = wait_for(&*world.door, |news| news["approvals"].get(0).cloned()).await?;
     assert_eq!((&more["kind"], &more["session_id"]), (&json!("budget"), &json!(child)), "{more:#}");
     assert_eq!(json!([more["passed"][0]["from"]["id"], more["passed"][0]["why"]]), json!([top, "absent"]));
     world.allow(&more).await?;

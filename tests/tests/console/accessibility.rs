@@ -8,7 +8,7 @@ use plexus_e2e::{Channel, DoorKind, Setup};
 use serde_json::{Value, json};
 
 use crate::console::scene::{self, Scene};
-use crate::console::signed_in_page::{link, tell};
+use crate::console::signed_in_page::{link, print_figure};
 
 /// The largest total size of the page's files on the wire.
 const MAX_BYTES: u64 = 250 * 1024;
@@ -90,7 +90,7 @@ async fn every_view_is_accessible_and_fits_and_the_page_is_small() -> anyhow::Re
         }
         let weight: Value = window.run("return context.weight", json!({})).await?;
         let sum: u64 = weight.as_object().into_iter().flatten().filter_map(|(_, size)| size.as_u64()).sum();
-        tell(&format!("all files of the page: {sum} bytes"));
+        print_figure(&format!("all files of the page: {sum} bytes"));
         assert!(sum > 50_000 && sum < MAX_BYTES, "{sum} bytes: {weight:#}");
         window.close().await?;
     }

@@ -119,7 +119,7 @@ async fn text_of_a_child_stays_text(test: &str, look: Look) -> anyhow::Result<()
             await page.locator('article .end').scrollIntoViewIfNeeded(); await page.locator('article[data-shown=shown]').waitFor()";
         console.run(all, json!({})).await?;
         check_page(&console, &format!("{tool}, all of it")).await?;
-        assert!(found["markup"] == true || tool.contains("yyy"), "{tool}: it is to be seen: {found:#}");
+        assert!(found["markup"] == true || tool.contains("yyy"), "{tool}: it must be visible: {found:#}");
         // The editor and the dialogs for a reason and a rule show it, too.
         for key in ["e", "d", "r"] {
             console.run("await page.keyboard.press(args)", json!(key)).await?;

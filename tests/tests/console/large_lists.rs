@@ -5,7 +5,7 @@ use plexus_e2e::browser::Look;
 use plexus_e2e::{Setup, script};
 use serde_json::{Value, json};
 
-use crate::console::signed_in_page::{ConsolePage, tell};
+use crate::console::signed_in_page::{ConsolePage, print_figure};
 
 const SESSIONS: usize = 10;
 const CALLS: usize = 50;
@@ -28,7 +28,7 @@ const MEASURED: &str = "return page.evaluate(() => ({ elements: document.getElem
 
 async fn measured(console: &ConsolePage, what: &str) -> anyhow::Result<Value> {
     let measured = console.run(MEASURED, json!({})).await?;
-    tell(&format!("{what}: {measured}"));
+    print_figure(&format!("{what}: {measured}"));
     assert!(
         measured["elements"].as_u64().is_some_and(|elements| elements < MAX_ELEMENTS),
         "{what}: {measured}"

@@ -67,7 +67,7 @@ impl ConsolePage {
 }
 
 /// Prints a figure even if the test's output is captured.
-pub(crate) fn tell(figure: &str) {
+pub(crate) fn print_figure(figure: &str) {
     let _ = writeln!(std::io::stderr(), "console: {figure}");
 }
 

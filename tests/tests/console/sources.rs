@@ -54,7 +54,7 @@ async fn the_console_passes_its_own_checks() -> anyhow::Result<()> {
 }
 
 #[test]
-fn nothing_that_is_written_becomes_markup() -> anyhow::Result<()> {
+fn no_source_of_the_console_inserts_text_as_markup() -> anyhow::Result<()> {
     let mut sources = Vec::new();
     list(&Path::new(UI).join("src"), &mut sources)?;
     assert!(sources.len() > 50, "{sources:?}");

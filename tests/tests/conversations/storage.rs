@@ -69,7 +69,11 @@ async fn a_transcript_is_sent_in_parts_and_runs_nothing() -> anyhow::Result<()> 
         Ok(all)
     };
     for format in ["markdown", "jsonl", "html"] {
-        assert_eq!(whole(format, 1).await?, whole(format, 1000).await?, "{format}: the parts are the whole");
+        assert_eq!(
+            whole(format, 1).await?,
+            whole(format, 1000).await?,
+            "{format}: the parts make up the whole transcript"
+        );
     }
     let page = whole("html", 3).await?;
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"), "{page}");

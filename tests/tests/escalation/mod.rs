@@ -161,7 +161,7 @@ async fn an_approval_is_escalated_with_an_opinion_up_to_the_operator() -> anyhow
     assert_eq!(
         parent.rpc.call("loopback.wait", json!({})).await?["approvals"],
         json!([]),
-        "not asked of it any more"
+        "it is no longer the addressee"
     );
 
     let operators = world.call("loopback.wait", json!({})).await?["cursor"].clone();
@@ -212,7 +212,7 @@ async fn the_operator_and_a_deciding_token_can_escalate_an_agents_approval() -> 
     assert_eq!(passed["asked_of"], json!({"kind": "operator"}), "{passed}");
     let refused = decides.call("loopback.escalate", json!({"approval_id": id})).await.expect_err("the end");
     assert!(refused.message.contains("the operator already has this approval"), "{refused}");
-    assert_eq!(escalation_error(&world, id).await?, "forbidden", "above the operator is nobody");
+    assert_eq!(escalation_error(&world, id).await?, "forbidden", "the operator has no parent");
 
     world.call("loopback.respond", json!({"approval_id": id, "approve": false})).await?;
     assert_eq!(told.await??["behavior"], "deny");

@@ -17,13 +17,13 @@ fn call(tool: &str, input: Value) -> Step {
 }
 
 /// The tool results of a conversation that are JSON.
-fn told(request: &Value) -> Vec<Value> {
+fn json_results(request: &Value) -> Vec<Value> {
     let results = tool_results(request);
     results.iter().filter_map(|result| serde_json::from_str(&result.text).ok()).collect()
 }
 
 /// Creates an agent when the hub's tools are available.
-fn begin(request: &Value, create: &Value) -> Step {
+fn create_agent(request: &Value, create: &Value) -> Step {
     let offered = |name: &str| {
         request["tools"].as_array().is_some_and(|tools| tools.iter().any(|tool| tool["name"] == name))
     };
@@ -37,15 +37,15 @@ fn begin(request: &Value, create: &Value) -> Step {
 /// Scripts an agent that creates another one and supervises it until the end of its turn.
 fn script(model: &ScriptedModel, marker: &str, create: Value, decide: Decide) {
     let next = move |request: &Value| {
-        let told = told(request);
-        let Some(last) = told.last() else { return begin(request, &create) };
+        let results = json_results(request);
+        let Some(last) = results.last() else { return create_agent(request, &create) };
         if last["finished"].get(0).is_some() {
             return Step::text("All is done below me.");
         }
         if let Some(step) = last["approvals"].as_array().into_iter().flatten().find_map(decide) {
             return step;
         }
-        match told.iter().rev().find_map(|told| told["cursor"].as_u64()) {
+        match results.iter().rev().find_map(|result| result["cursor"].as_u64()) {
             Some(cursor) => call("loopback_wait", json!({"cursor": cursor, "timeout_ms": 50_000})),
             None => call("loopback_wait", json!({})),
         }
@@ -74,8 +74,8 @@ fn below(world: &World, name: &str, more: Value) -> Value {
 async fn an_idle_parent_is_woken_and_answers(world: World) -> anyhow::Result<()> {
     world.model.script("LOWEST", vec![bash("touch first.txt"), Step::text("Made.")]);
     let child = below(&world, "child", json!({"prompt": "LOWEST"}));
-    let next = move |request: &Value| match told(request).last() {
-        None => begin(request, &child),
+    let next = move |request: &Value| match json_results(request).last() {
+        None => create_agent(request, &child),
         Some(last) if last["approvals"].get(0).is_some() => {
             call("loopback_respond", json!({"approval_id": last["approvals"][0]["id"], "approve": true}))
         }

@@ -45,7 +45,7 @@ async fn an_unanswered_approval_escalates_up_to_the_operator() -> anyhow::Result
     let (mine, operators) = (cursor(&grandparent.rpc).await?, cursor(&operator).await?);
     let (approval, told) = asks(&world, &child, "git push").await?;
 
-    // A slow machine may read this only after the next escalation, so the path counts and not the current place.
+    // A slow machine may read this only after the next escalation, so the test checks the path and not the current addressee.
     let received = news(&grandparent.rpc, &mine).await?;
     let first = &received["approvals"][0];
     assert_eq!(first["id"], approval["id"], "{received}");

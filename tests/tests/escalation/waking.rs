@@ -67,7 +67,8 @@ async fn a_session_is_woken_once_for_an_approval() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn an_approval_during_a_turn_wakes_after_it_unless_it_was_interrupted() -> anyhow::Result<()> {
+async fn an_approval_during_a_turn_wakes_the_session_after_it_unless_it_was_interrupted() -> anyhow::Result<()>
+{
     let world = Setup::scripted().world("wakes").await?.context("the scripted agent is always available")?;
     let (parent, child) = family(&world, true).await?;
     let busy = json!([{"tool": "Bash", "input": {"command": "true"}}, {"say": "done"}]);

@@ -8,7 +8,7 @@ use plexus_e2e::{Channel, World, events, over, text, until};
 use plexus_testkit::model::Step;
 use serde_json::json;
 
-use super::{another_turn, asked_then_denied, bash, told_to_the_model, trust};
+use super::{another_turn, asked_then_denied, bash, bodies_sent_to_the_model, trust};
 
 over!(channels:
     settings_written_by_an_allowed_command_have_no_effect,
@@ -115,7 +115,7 @@ async fn a_message_from_another_process_starts_no_turn(world: World) -> anyhow::
     another_turn(&world, "beside").await?;
     assert_eq!(world.chat(&session, "SECOND").await?, 2, "no turn was started in between");
     asked_then_denied(&world, &session, "made.txt").await?;
-    assert!(!told_to_the_model(&world).contains("INJECTED"));
+    assert!(!bodies_sent_to_the_model(&world).contains("INJECTED"));
     assert!(!world.file("injected.txt").exists());
     Ok(())
 }

@@ -64,8 +64,8 @@ async fn another_turn(world: &World, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Everything that was sent to the model.
-fn told_to_the_model(world: &World) -> String {
+/// The bodies of all requests to the model.
+fn bodies_sent_to_the_model(world: &World) -> String {
     world.model.requests().iter().map(|request| request.body.to_string()).collect()
 }
 
@@ -82,8 +82,8 @@ fn replies(outbox: &[Value], id: &Value) -> Vec<Value> {
     outbox.iter().filter(to_this).map(|line| line["response"].clone()).collect()
 }
 
-/// Checks that every call of the turn was at the gate once and got one answer there.
-fn all_were_at_the_gate(world: &World, session: &str, poll: &Value) -> anyhow::Result<()> {
+/// Checks that every call of the turn reached the gate once and got one answer.
+fn assert_every_call_passed_the_gate(world: &World, session: &str, poll: &Value) -> anyhow::Result<()> {
     let (journal, outbox) = (lines(world, session, "journal.jsonl")?, lines(world, session, "outbox.jsonl")?);
     for call in events(poll, "tool_use") {
         let at_the_gate = |line: &&Value| {

@@ -4,7 +4,7 @@ use plexus_e2e::{World, over, text};
 use plexus_testkit::model::Step;
 use serde_json::{Value, json};
 
-use super::{plant, secret_outside, told_to_the_model, trust};
+use super::{bodies_sent_to_the_model, plant, secret_outside, trust};
 
 over!(channels: a_path_in_a_prompt_is_not_read, a_command_in_a_prompt_is_not_run);
 
@@ -25,7 +25,10 @@ fn user_texts(request: &Value) -> String {
 }
 
 /// Sends each prompt in a turn of one session, and checks that the model receives it unchanged.
-async fn reach_the_model_as_written(world: &World, prompts: &[String]) -> anyhow::Result<()> {
+async fn assert_the_model_receives_prompts_unchanged(
+    world: &World,
+    prompts: &[String],
+) -> anyhow::Result<()> {
     let session = world.create("reader", json!({})).await?;
     for prompt in prompts {
         let before = world.model.requests().len();
@@ -54,9 +57,10 @@ async fn a_path_in_a_prompt_is_not_read(world: World) -> anyhow::Result<()> {
         "PATH-5 @inside.txt".to_owned(),
         format!("PATH-6 mail a@b.example, then @{outside} and @inside.txt"),
     ];
-    reach_the_model_as_written(&world, &prompts.map(|prompt| prompt.trim_end().to_owned())).await?;
-    let told = told_to_the_model(&world);
-    assert!(!told.contains(secret) && !told.contains("THE-SECRET-INSIDE"));
+    assert_the_model_receives_prompts_unchanged(&world, &prompts.map(|prompt| prompt.trim_end().to_owned()))
+        .await?;
+    let sent = bodies_sent_to_the_model(&world);
+    assert!(!sent.contains(secret) && !sent.contains("THE-SECRET-INSIDE"));
     Ok(())
 }
 
@@ -87,10 +91,10 @@ async fn a_command_in_a_prompt_is_not_run(world: World) -> anyhow::Result<()> {
         "/init COMMAND-5",
         "!touch shell-ran COMMAND-6",
     ];
-    reach_the_model_as_written(&world, &prompts.map(str::to_owned)).await?;
+    assert_the_model_receives_prompts_unchanged(&world, &prompts.map(str::to_owned)).await?;
     for ran in ["command-ran", "skill-ran", "shell-ran"] {
         assert!(!world.file(ran).exists(), "{ran}");
     }
-    assert!(!told_to_the_model(&world).contains("EXPANDED"));
+    assert!(!bodies_sent_to_the_model(&world).contains("EXPANDED"));
     Ok(())
 }

@@ -8,8 +8,8 @@ use plexus_testkit::model::{Step, Tool};
 use serde_json::{Value, json};
 
 use super::{
-    all_were_at_the_gate, another_turn, asked_then_denied, bash, plant, secret_outside, told_to_the_model,
-    trust,
+    another_turn, asked_then_denied, assert_every_call_passed_the_gate, bash, bodies_sent_to_the_model,
+    plant, secret_outside, trust,
 };
 
 over!(channels:
@@ -92,9 +92,13 @@ async fn requests_to_the_model_are_not_diverted(world: World) -> anyhow::Result<
     let session = world.create("diverted", json!({})).await?;
     world.chat(&session, "DIVERTED").await?;
     asked_then_denied(&world, &session, "made.txt").await?;
-    assert_eq!(world.model.requests_for("DIVERTED").len(), 2, "all of it came to our model");
+    assert_eq!(world.model.requests_for("DIVERTED").len(), 2, "all requests reached our model");
     let visitor = elsewhere.accept().map(|(_, from)| from);
-    assert_eq!(visitor.map_err(|error| error.kind()), Err(ErrorKind::WouldBlock), "and none of it elsewhere");
+    assert_eq!(
+        visitor.map_err(|error| error.kind()),
+        Err(ErrorKind::WouldBlock),
+        "no request was sent elsewhere"
+    );
     Ok(())
 }
 
@@ -198,7 +202,7 @@ async fn the_projects_claude_md_reaches_the_model(world: World) -> anyhow::Resul
     world.chat(&session, "RULES").await?;
     assert_eq!(world.ended(&session).await?["status"], "complete");
     assert!(world.model.requests_for("RULES")[0].to_string().contains("THE-HOUSE-RULE"));
-    assert!(!told_to_the_model(&world).contains(secret), "a file outside the project is not read");
+    assert!(!bodies_sent_to_the_model(&world).contains(secret), "a file outside the project is not read");
     Ok(())
 }
 
@@ -237,5 +241,5 @@ async fn calls_that_need_no_permission_still_pass_the_gate(world: World) -> anyh
     let calls = events(&poll, "tool_use");
     assert_eq!(calls.len(), 4, "{calls:#?}");
     assert!(calls.iter().any(|call| !call["parent_tool_use_id"].is_null()), "the sub-agent's call as well");
-    all_were_at_the_gate(&world, &session, &poll)
+    assert_every_call_passed_the_gate(&world, &session, &poll)
 }

@@ -259,7 +259,7 @@ async fn a_project_that_cannot_be_read_is_not_trusted() -> anyhow::Result<()> {
     std::fs::create_dir(world.file(".mcp.json"))?;
     let params = json!({"name": "bad", "working_dir": world.work, "trust_project": true});
     assert_eq!(world.refused("claudecode.create", params).await?.kind.as_deref(), Some("bad_project"));
-    assert_eq!(world.call("claudecode.list", json!({})).await?["sessions"], json!([]), "nothing was made");
+    assert_eq!(world.call("claudecode.list", json!({})).await?["sessions"], json!([]), "nothing was created");
     Ok(())
 }
 

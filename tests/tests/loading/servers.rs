@@ -87,7 +87,7 @@ async fn a_server_runs_in_the_sandbox_and_ends_with_its_session(world: World) ->
     assert_eq!(started["args"], json!(["--quiet"]));
     let pid = u32::try_from(started["started"].as_u64().context("its pid")?)?;
     let pid = plexus_e2e::outside(&session, pid).unwrap_or(pid);
-    assert!(processes_of(&session).contains(&pid), "it bears the mark of its session");
+    assert!(processes_of(&session).contains(&pid), "its environment names the session");
     let view = get(&world, &session).await?;
     if view["wall"] == "none" {
         plexus_testkit::skip(
@@ -220,7 +220,7 @@ async fn an_invalid_server_is_refused_by_name() -> anyhow::Result<()> {
         let error = world.refused("claudecode.create", params).await?;
         assert_eq!((error.kind.as_deref(), &error.data["field"]), (Some(kind), &json!(field)), "{error}");
     }
-    assert_eq!(world.call("claudecode.list", json!({})).await?["sessions"], json!([]), "nothing was made");
+    assert_eq!(world.call("claudecode.list", json!({})).await?["sessions"], json!([]), "nothing was created");
     Ok(())
 }
 

@@ -167,7 +167,7 @@ async fn unreadable_settings_start_no_child_and_allow_nothing() -> anyhow::Resul
 }
 
 #[tokio::test]
-async fn settings_are_not_read_if_the_hub_is_configured_so() -> anyhow::Result<()> {
+async fn the_users_settings_are_not_read_if_they_are_disabled() -> anyhow::Result<()> {
     let mut world = scripted("user_settings = false").await?;
     std::fs::create_dir_all(world.home.join(".claude"))?;
     std::fs::write(world.home.join(".claude/settings.json"), "{")?;

@@ -43,7 +43,7 @@ test('of 50,000 events only the shown page is loaded', async () => {
   ]);
 });
 
-test('known events are old, and the next ones are accepted, also in the next turn', async () => {
+test('known events are old, and the next ones are accepted, even in the next turn', async () => {
   const pager = new EventPager(hub([2]).poll);
   await pager.latest();
   expect(pager.accept(frame(1, 1))).toBe('old');

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn it_grows_to_its_size_and_no_further() {
+    fn a_bounded_file_never_exceeds_its_size() {
         let mut written = file();
         written.write_all(b"before").unwrap();
         let mut bounded = Bounded::new(written, 10, 0).unwrap();

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_loses_and_doubles_nothing() {
+    fn a_full_disk_neither_loses_nor_duplicates_output() {
         let (ours, mut child) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         let mut mover = Mover::new(Some(ours.into()), Disk { taken: Vec::new(), room: 10 });

@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(turn_after(&[]), Turn::Open);
         assert_eq!(turn_after(&[result]), Turn::None);
         assert_eq!(turn_after(&["{\"type\":\"re", "sult\",\"a\":", "1}", "\n"]), Turn::None);
-        assert_eq!(turn_after(&["{\"type\":\"result\""]), Turn::Open, "half a line says nothing");
+        assert_eq!(turn_after(&["{\"type\":\"result\""]), Turn::Open, "an incomplete line is ignored");
         assert_eq!(turn_after(&[result, "{\"type\":\"system\",\"subtype\":\"status\"}\n"]), Turn::None);
         assert_eq!(turn_after(&[result, "{\"type\":\"control_response\"}\n"]), Turn::None);
         assert_eq!(

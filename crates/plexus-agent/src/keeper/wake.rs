@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn hubs_come_and_go() {
+    fn hubs_can_connect_and_disconnect_repeatedly() {
         let home = tempfile::tempdir().unwrap();
         let dir = RunDir::new(home.path().join("1"));
         dir.create().unwrap();

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_part_is_left_out_and_named() {
+    fn an_unavailable_part_is_skipped_and_reported_with_its_reason() {
         assert_eq!(signals_after(&[]), Protection::Held("a PID namespace".to_owned()));
         let masked = (SandboxPart::Processes, "it is masked");
         assert_eq!(signals_after(&[masked]), Protection::Held("Landlock; it is masked".to_owned()));
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_that_were_granted_are_named() {
+    fn the_sandbox_state_lists_the_granted_parts() {
         let parts = |refused: &[(SandboxPart, &str)]| match all().attempt(refusing(refused)).unwrap().1 {
             SandboxState::Namespaces { parts, .. } => parts,
             state @ SandboxState::None { .. } => panic!("{state:?}"),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_refused_twice_or_hides_the_files_ends_the_attempt() {
+    fn a_part_that_fails_twice_or_hides_the_files_fails_the_attempt() {
         let masked = (SandboxPart::Processes, "it is masked");
         for refused in [&[masked, masked][..], &[(SandboxPart::Files, "no")]] {
             assert!(all().attempt(refusing(refused)).is_err());

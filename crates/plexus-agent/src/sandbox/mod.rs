@@ -1,6 +1,6 @@
 //! The sandbox of a child. The child and its descendants see the data directory as an empty folder with the few files
 //! they need, and they cannot undo that (`docs/design/13-the-sandbox.md`). This module owns what to hide and the
-//! reported result; `create` creates the sandbox, and `paths` finds every path that leads to the directory.
+//! reported result; `mounts` creates the sandbox, and `paths` finds every path that leads to the directory.
 
 mod filter;
 mod granted_parts;

@@ -151,28 +151,28 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_it_are_found_on_either_side() {
+    fn mounts_of_subdirectories_and_inside_the_directory_are_found() {
         let mounts = "1 0 8:1 / / rw - ext4 a rw\n2 1 8:1 /data/sessions /peek\\040here rw - ext4 a rw\n\
                       3 1 8:3 /deep /data/disk rw - ext4 c rw\n4 1 8:3 / /disk rw - ext4 c rw\n";
         assert_eq!(found(mounts, "/data"), ["/disk/deep = /data/disk", "/peek here = /data/sessions"]);
     }
 
     #[test]
-    fn others_are_left_alone() {
+    fn unrelated_mounts_are_ignored() {
         let mounts = "1 0 8:1 / / rw - ext4 a rw\n2 1 0:5 / /proc rw - proc p rw\n\
                       3 1 8:1 /database /mnt rw - ext4 a rw\nrubbish\n\n";
         assert_eq!(found(mounts, "/data"), Vec::<String>::new());
     }
 
     #[test]
-    fn all_folders_around_it_are_named_but_the_root() {
+    fn all_parent_directories_except_the_root_are_listed() {
         let around = above(Path::new("/home/u/.local/data"));
         assert_eq!(around, ["/home", "/home/u", "/home/u/.local"].map(PathBuf::from));
         assert!(above(Path::new("/data")).is_empty(), "the root stays where it is");
     }
 
     #[test]
-    fn a_directory_leads_to_itself() {
+    fn the_paths_to_a_directory_start_with_its_real_path() {
         let dir = tempfile::tempdir().unwrap();
         let real = dir.path().canonicalize().unwrap();
         std::os::unix::fs::symlink(&real, real.join("link")).unwrap();

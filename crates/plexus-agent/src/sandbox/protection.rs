@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn yama_does_not_hold_for_root() {
+    fn yama_restricts_root_only_at_scope_3() {
         let held = |is_root| [0, 1, 2, 3].map(|scope| yama_holds(scope, is_root));
         assert_eq!(held(false), [false, true, true, true]);
         assert_eq!(held(true), [false, false, false, true]);

@@ -84,11 +84,11 @@ mod tests {
     fn a_caller_is_present_during_a_call_and_for_a_time_after_it() {
         let presence = Presence::default();
         let never = Duration::ZERO;
-        assert!(presence.is_present("a", Duration::from_secs(60)), "the hub has just come up");
+        assert!(presence.is_present("a", Duration::from_secs(60)), "the hub has just started");
         assert!(!presence.is_present("a", never));
         let (one, other) = (presence.enter("a".to_owned()), presence.enter("a".to_owned()));
         drop(one);
-        assert!(presence.is_present("a", never), "the other call goes on");
+        assert!(presence.is_present("a", never), "the other call is still open");
         drop(other);
         assert!(!presence.is_present("a", never));
         assert!(presence.is_present("a", Duration::from_secs(60)));

@@ -36,8 +36,8 @@ impl Hub {
         self.sign_in_codes.sign_in(self.commits(), code).await
     }
 
-    /// Issues a sign-in code, which `carrier` takes to a browser. What `carrier` returns is dropped when the code is used or
-    /// expires.
+    /// Issues a sign-in code, which `carrier` takes to a browser. The value that `carrier` returns is dropped when
+    /// the code is used or expires.
     pub fn issue_sign_in_code<T: Send + 'static>(
         &self,
         carrier: impl FnOnce(&str) -> Result<T, Error>,
@@ -45,7 +45,7 @@ impl Hub {
         self.sign_in_codes.issue(self.tasks(), carrier)
     }
 
-    /// What a caller that sees every session may do, in the words of the wire; nothing for a caller that sees only its own.
+    /// The access of a caller that sees every session; empty for callers that see only their own sessions.
     pub fn may(&self, principal: &Principal) -> Vec<Access> {
         access::may(principal)
     }
@@ -60,7 +60,7 @@ impl Hub {
         self.parts.sandbox.warning()
     }
 
-    /// Follows a session from a place on; from the beginning of its latest turn if none is given.
+    /// Follows a session from a position, by default from the start of its latest turn.
     pub async fn follow_session(
         &self,
         caller: Caller,

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_agent_is_read_as_it_is_usually_written() {
+    fn an_agent_definition_in_the_usual_format_is_parsed() {
         let text = "---\nname: reviewer\ndescription: \"Looks at: code\\nwell\"\ntools: Read, Bash(git log:*, -p)\n\
                     model: sonnet\ncolor: red\n---\n\nYou review.\nAll of it.\n";
         let agent = parse(text, "file").expect("an agent");

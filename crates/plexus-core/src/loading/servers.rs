@@ -59,7 +59,7 @@ fn check_size(servers: &BTreeMap<String, McpServer>, field: &str) -> Result<(), 
     let size = serde_json::to_string(servers).map_or(usize::MAX, |text| text.len());
     if servers.len() > MAX_SERVERS || size > MAX_BYTES {
         let why =
-            format!("must be at most {MAX_SERVERS} servers with at most {} KiB in total", MAX_BYTES / 1024);
+            format!("must have at most {MAX_SERVERS} servers and at most {} KiB in total", MAX_BYTES / 1024);
         return Err(Error::invalid(field, why));
     }
     Ok(())
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_could_be_read_in_two_ways_is_refused() {
+    fn an_ambiguous_or_reserved_server_name_is_refused() {
         for good in ["github", "my-db_2", "a"] {
             assert!(check_name(good, "f").is_ok(), "{good}");
         }

@@ -201,7 +201,7 @@ mod tests {
         std::fs::write(&file, "{}").unwrap();
         std::fs::write(dir.path().join("user-settings.json"), "rubbish").unwrap();
         let user = UserSettings::from_content(Some(file.clone()), dir.path(), current(&file));
-        assert!(user.effective().is_err(), "nor is what was kept passed over");
+        assert!(user.effective().is_err(), "unreadable stored settings are an error, too");
         user.accept(current(&file)).unwrap();
         assert!(user.effective().is_ok());
     }

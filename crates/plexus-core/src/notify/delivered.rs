@@ -87,7 +87,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (one, other) = (ApprovalId::random(), ApprovalId::random());
         let mut delivered = Delivered::in_dir(dir.path());
-        assert_eq!(delivered.start_at(7), 7, "nothing of what was before");
+        assert_eq!(delivered.start_at(7), 7, "no earlier events");
         delivered.add(one);
         delivered.add(other);
         delivered.forget(other);
@@ -95,7 +95,7 @@ mod tests {
         delivered.file_content().write().unwrap();
         let mut next = Delivered::in_dir(dir.path());
         assert!(next.contains(one) && !next.contains(other));
-        assert_eq!(next.start_at(12), 9, "what happened meanwhile is told");
-        assert_eq!(next.start_at(3), 3, "a store that was put back is not waited for");
+        assert_eq!(next.start_at(12), 9, "events without a hub are notified");
+        assert_eq!(next.start_at(3), 3, "a restored store may have fewer entries");
     }
 }

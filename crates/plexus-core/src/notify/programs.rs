@@ -153,7 +153,7 @@ mod tests {
         }
 
         async fn line(&mut self) -> Option<String> {
-            timeout(LIMIT, self.lines.next_line()).await.expect("something is heard").unwrap()
+            timeout(LIMIT, self.lines.next_line()).await.expect("a report arrives").unwrap()
         }
     }
 
@@ -175,7 +175,7 @@ mod tests {
         let (command, input) = command(&waits, &notice());
         let running = tokio::spawn(async move { run(command, &input, Duration::from_secs(2)).await });
         assert_eq!(reports.line().await.as_deref(), Some("waits"));
-        assert_eq!(reports.line().await, None, "nobody is left who could write");
+        assert_eq!(reports.line().await, None, "all writers are closed");
         assert_eq!(running.await.unwrap(), Err("the program took longer than 2 s and was killed".to_owned()));
     }
 
@@ -211,6 +211,6 @@ mod tests {
             }
             assert!(running <= MAX_RUNNING, "{running} run at once");
         }
-        assert_eq!((running, started), (0, MAX_RUNNING + MAX_WAITING), "what came beyond is not told");
+        assert_eq!((running, started), (0, MAX_RUNNING + MAX_WAITING), "notices over the limit are dropped");
     }
 }

@@ -77,7 +77,7 @@ impl RuleContext<'_> {
     /// Parses the rules given in `field`. The error for an invalid rule names its position.
     pub(crate) fn rules(&self, given: &[RuleGiven], field: &str) -> Result<Vec<Change>, Error> {
         if given.len() > MAX_RULES {
-            return Err(Error::invalid(field, format!("must be at most {MAX_RULES} rules")));
+            return Err(Error::invalid(field, format!("must have at most {MAX_RULES} rules")));
         }
         let entries = given.iter().enumerate().map(|(i, given)| self.entry(given, &format!("{field}[{i}]")));
         entries.map(|rule| Ok(Change::CreateRule(Box::new(rule?)))).collect()

@@ -64,7 +64,7 @@ struct Drawn {
     deleted: bool,
 }
 
-/// A random rule, its creator (the operator if `maker` is no session) and the session it applies to.
+/// A random rule, its creator (the operator if `maker` is not a session) and the session it applies to.
 #[derive(Debug, Clone)]
 struct Given {
     rule: &'static str,

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_that_was_sent_back_as_it_came_is_no_edit_and_answers_are_answers() {
+    fn an_unchanged_input_and_answers_to_a_question_are_not_shown_as_edits() {
         let same = conversation(json!({"command": "touch a"}), json!({"command": "touch a"}));
         assert!(!text(&same).contains("Ran with"), "{}", text(&same));
         let asked = json!({"questions": [{"question": "Which?"}]});

@@ -1,5 +1,5 @@
-//! Starting a process: the checks before it, its files and its keeper. `plexus-agent` builds the command line. The keeper waits until it is
-//! durable and released.
+//! Starts a process: the checks before it, its files and its keeper. `plexus-agent` builds the command line. The keeper waits until the
+//! run is durable and the hub releases it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

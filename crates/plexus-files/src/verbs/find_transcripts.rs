@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_end_and_no_long_line_is_read() {
+    fn only_the_end_is_read_and_long_lines_are_skipped() {
         let cost = b"{\"type\":\"cost-state\",\"totalCostUSD\":1.5}\n";
         assert_eq!(spent_in(&[b"\n", &cost[..]].concat(), 3 * END), 1.5);
         assert_eq!(spent_in(cost, 3 * END), 0.0, "the rest of a line without an end");
@@ -169,7 +169,7 @@ mod tests {
             std::fs::create_dir(dir.path().join(project)).unwrap();
         }
         std::fs::create_dir(dir.path().join("one/a.jsonl")).unwrap();
-        assert!(find(dir.path(), "a.jsonl").is_none(), "a folder is no transcript");
+        assert!(find(dir.path(), "a.jsonl").is_none(), "a folder is not a transcript");
         std::fs::write(dir.path().join("two/a.jsonl"), "").unwrap();
         assert!(find(dir.path(), "a.jsonl").is_some());
     }

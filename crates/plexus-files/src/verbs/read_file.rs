@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn only_regular_files_are_read_and_nothing_is_waited_for() {
+    fn only_regular_files_are_read_and_other_files_do_not_block() {
         let dir = tempfile::tempdir().unwrap();
         let fifo = dir.path().join("fifo");
         mkfifoat(CWD, &fifo, Mode::RUSR | Mode::WUSR).unwrap();

@@ -33,7 +33,7 @@ struct Arguments<'w> {
     found: Vec<Hazard>,
     /// An option was not recognised, so it is unknown whether the next word is its value.
     lost: bool,
-    /// An option was present with which the command reads no code from its input.
+    /// An option was found that keeps the command from reading code from its input.
     alone: bool,
     judge: OperandJudge,
     /// The number of subcommands entered.

@@ -64,7 +64,7 @@ pub(super) struct Table {
     pub(super) after_dashes: AfterDashes,
     pub(super) trust: Trust,
     pub(super) input: Input,
-    /// Options with which the command reads no code from its input and writes no file by itself.
+    /// Options that keep the command from reading code from its input and from writing files by itself.
     pub(super) alone: Vec<&'static str>,
 }
 
@@ -148,7 +148,7 @@ pub(super) enum Operands {
     /// Data, or files that are the normal subject of the command.
     #[default]
     Any,
-    /// This many are read; a later one is written, or has another meaning.
+    /// This many operands are read; a later operand is written, or has another meaning.
     AtMost(usize),
     /// Operands that start with this character are harmless; any other operand is a hazard.
     Beginning(char),

@@ -10,13 +10,13 @@ pub(super) enum ValueCheck {
     Any,
     /// A number, optionally with a unit.
     Number,
-    /// A word that is no path, no file with code or settings, and no list of settings.
+    /// A word that is not a path, a file with code or settings, or a list of settings.
     Name,
     /// Standard output or a null device.
     Discard,
     /// Text that does not refer to a file (`@file`).
     Text,
-    /// The same, and it names no file to write (`%output{file}`).
+    /// Such a text that also names no file to write (`%output{file}`).
     Format,
     /// A file on this machine outside `.git`: `host:file` makes tar run a remote shell.
     Local,
@@ -82,7 +82,7 @@ impl ValueCheck {
         }
     }
 
-    /// Whether a value is harmless that starts with this text and continues with unknown text.
+    /// Whether a value that starts with this text and continues with unknown text is harmless.
     pub(super) fn admits_any_after(self, start: &str) -> bool {
         match self {
             Self::Any => true,

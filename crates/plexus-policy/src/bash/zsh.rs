@@ -50,7 +50,7 @@ const ZSH_ONLY: [&str; 40] = [
     "ztcp",
 ];
 
-/// Builtins that assign variables, also in bash. An allow rule must name their operands in any case.
+/// Builtins that assign variables, in bash as well. An allow rule must name their operands in any case.
 const ASSIGNING: [&str; 13] = [
     "declare",
     "export",

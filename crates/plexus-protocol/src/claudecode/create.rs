@@ -53,7 +53,7 @@ pub struct CreateParams {
     /// An approval without an answer expires after this time.
     #[serde(default)]
     pub approval_timeout_secs: Option<u64>,
-    /// An approval without an answer escalates after this time, also for all below it; default 120.
+    /// An unanswered approval of the session or a descendant escalates after this time; default 120.
     #[serde(default)]
     pub escalate_after_secs: Option<u64>,
     /// With `hub_tools`: starts a turn when a session below requests an approval while this one is idle.

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_opens_with_its_id_and_the_time_to_come_back() {
+    fn a_stream_starts_with_its_id_and_retry_interval() {
         assert_eq!(opening("abc", Duration::from_secs(5)), "id: abc\nretry: 5000\ndata: \n\n");
     }
 

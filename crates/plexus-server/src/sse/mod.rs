@@ -104,7 +104,7 @@ fn event_stream(
         loop {
             let bytes = tokio::select! {
                 next = source.next() => match next {
-                    // A source may return no events, which is no heartbeat for the client.
+                    // A source may return without events. The client still needs its heartbeat.
                     Ok(blocks) if blocks.is_empty() && Instant::now() < silence => continue,
                     Ok(blocks) if blocks.is_empty() => HEARTBEAT,
                     Ok(blocks) => encode(&blocks),

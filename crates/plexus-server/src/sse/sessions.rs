@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(
             cursor(&headers, &query),
             Ok(Some(EventCursor { turn: 3, seq: 8 })),
-            "what it saw counts first"
+            "the last event id takes precedence"
         );
         headers.insert("last-event-id", "rubbish".parse().unwrap());
         assert!(cursor(&headers, &query).is_err());

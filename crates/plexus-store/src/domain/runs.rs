@@ -29,7 +29,7 @@ impl Commit<'_> {
         self.rows.update_run(key, RunUpdate::State(state)).map(drop)
     }
 
-    /// The first end counts. Its token is reported every time, so that no client keeps a connection by it.
+    /// Stores only the first end of a run. Each end publishes the run's token, so that every connection with it is closed.
     pub(super) fn end_run(&mut self, key: RunKey, exit: &Value) -> Stored<()> {
         if self.run(key)?.state != RunState::Ended {
             self.rows.update_run(key, RunUpdate::Ended { at: self.at, exit })?;

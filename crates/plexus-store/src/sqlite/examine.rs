@@ -9,8 +9,8 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 use super::connection::{Opening, open};
 use super::schema;
 
-/// How long a start may look for damage: enough for a few hundred megabytes. Damage in the rest of a larger file is reported when
-/// it is read.
+/// The time limit of the search for damage at a start: enough for a few hundred megabytes. Damage in the rest of a larger
+/// file is reported when it is read.
 const TIMEOUT: Duration = Duration::from_millis(250);
 /// How many SQLite steps pass between two checks of the clock.
 const STEPS: i32 = 1000;

@@ -109,7 +109,7 @@ pub async fn an_approval_is_decided_once(store: Arc<dyn Store>) {
     }
 }
 
-pub async fn of_two_answers_at_once_exactly_one_wins(store: Arc<dyn Store>) {
+pub async fn exactly_one_of_two_concurrent_answers_is_accepted(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     for round in 0..20 {
         let id = ask(&*store, question(session, 1, &format!("t{round}"))).await;
@@ -154,7 +154,7 @@ pub async fn a_late_expiry_changes_nothing(store: Arc<dyn Store>) {
     assert!(matches!(refused(&*store, expires(nobody)).await, Refusal::NoSuchApproval(_)));
 }
 
-pub async fn an_approval_shows_the_present_name(store: Arc<dyn Store>) {
+pub async fn an_approval_shows_the_current_session_name(store: Arc<dyn Store>) {
     let session = create(&*store, "old").await;
     let id = ask(&*store, question(session, 1, "t")).await;
     commit(&*store, Change::RenameSession(session, name("new"))).await;
@@ -181,7 +181,7 @@ pub async fn pending_approvals_are_found_by_session_and_by_addressee(store: Arc<
     assert!(open_ids(&*store, OpenFilter::AskedOf("parent:q".to_owned())).await.is_empty());
 }
 
-pub async fn a_key_is_held_until_the_tool_result_arrives(store: Arc<dyn Store>) {
+pub async fn a_call_has_one_approval_until_its_tool_result_arrives(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     let key = RunKey { session, run: 1 };
     let again = || Change::Ask(Box::new(question(session, 1, "t")));
@@ -241,7 +241,7 @@ pub async fn calls_are_listed_until_their_tool_result_arrives(store: Arc<dyn Sto
     assert_eq!(store.calls_without_result(RunKey { session, run: 2 }).await.unwrap().len(), 1);
 }
 
-pub async fn the_first_delivery_counts(store: Arc<dyn Store>) {
+pub async fn only_the_first_delivery_is_stored(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     let id = ask(&*store, question(session, 1, "t")).await;
     commit(&*store, allows(id)).await;

@@ -128,7 +128,7 @@ pub async fn a_call_is_held_until_its_exhausted_budget_is_raised(store: Arc<dyn 
     assert_ne!(held[0].approval, approval.id);
     commit(&*store, Change::SetBudget(parent, vec![(ToolCalls, 3)])).await;
     let ended = store.approval(held[0].approval).await.unwrap().unwrap().approval;
-    assert_eq!(ended.status, ApprovalStatus::Withdrawn, "more was granted, so nobody has to answer");
+    assert_eq!(ended.status, ApprovalStatus::Withdrawn, "more was granted, so no answer is needed");
 }
 
 pub async fn a_budget_approval_that_nobody_waits_for_is_withdrawn(store: Arc<dyn Store>) {
@@ -150,7 +150,7 @@ pub async fn a_budget_approval_that_nobody_waits_for_is_withdrawn(store: Arc<dyn
         )
         .await;
         let now = store.approval(approval).await.unwrap().unwrap().approval;
-        assert_eq!(now.status, status, "it is withdrawn once nobody waits");
+        assert_eq!(now.status, status, "it is withdrawn when no call waits");
     }
 }
 
@@ -212,7 +212,7 @@ pub async fn turns_and_children_are_refused_when_their_budget_is_exhausted(store
     assert!(commit(&*store, Change::AskBudget(child)).await.held.is_empty());
 }
 
-pub async fn everyone_above_is_notified_once_at_80_percent(store: Arc<dyn Store>) {
+pub async fn every_ancestor_is_notified_once_at_80_percent(store: Arc<dyn Store>) {
     let parent = create(&*store, "parent").await;
     let child = below(&*store, parent, "child").await;
     start_turn(&*store, child, 1).await;
@@ -237,7 +237,7 @@ pub async fn everyone_above_is_notified_once_at_80_percent(store: Arc<dyn Store>
     assert!(matches!(event, Event::System { .. }));
 }
 
-/// Random changes of a tree: sessions are created, use, grant and are deleted. A step may be refused, but the figures stay correct.
+/// Random changes of a tree: sessions are created, use and grant budget, and are deleted. A step may be refused, but the figures stay correct.
 pub async fn no_sequence_of_changes_breaks_the_budget_arithmetic(store: Arc<dyn Store>) {
     for seed in 0..10 {
         let mut chance = fastrand::Rng::with_seed(seed);

@@ -48,7 +48,7 @@ pub async fn a_commit_returns_approvals_in_their_final_state(store: Arc<dyn Stor
     assert!(nothing.events.is_empty() && nothing.feed.is_empty() && nothing.approvals.is_empty());
 }
 
-pub async fn feed_numbers_have_no_gaps_and_never_go_back(store: Arc<dyn Store>) {
+pub async fn feed_numbers_have_no_gaps_and_never_decrease(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     let tasks: Vec<_> = (0..40)
         .map(|n| {
@@ -115,7 +115,7 @@ pub async fn a_read_sees_every_commit_that_was_acknowledged(store: Arc<dyn Store
     }
 }
 
-pub async fn reads_accept_any_number(store: Arc<dyn Store>) {
+pub async fn reads_accept_numbers_up_to_the_maximum(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     store.commit(NOW, vec![says(session, 1, "x"), notice("x", session, "x")]).await.unwrap();
     assert_eq!(store.events(session, 1, 0, u64::MAX).await.unwrap().len(), 1);
@@ -130,7 +130,7 @@ pub async fn reads_accept_any_number(store: Arc<dyn Store>) {
     assert!(store.position("x", session, 1).await.unwrap() > u64::from(u32::MAX));
 }
 
-pub async fn an_observer_is_notified_before_the_caller_and_even_if_it_is_gone(store: Arc<dyn Store>) {
+pub async fn an_observer_is_notified_before_the_caller_even_if_the_caller_is_dropped(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     let (notify, mut notified) = tokio::sync::mpsc::unbounded_channel();
     store.observe(Box::new(move |committed| {

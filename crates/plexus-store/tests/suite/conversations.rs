@@ -65,7 +65,7 @@ async fn texts(store: &dyn Store, head: NodeId, from: u64, limit: u64) -> Vec<St
     path.iter().map(|node| node.content[0]["text"].as_str().unwrap_or("root").to_owned()).collect()
 }
 
-pub async fn a_fork_shares_the_nodes_above_it_and_grows_on_its_own(store: Arc<dyn Store>) {
+pub async fn a_fork_shares_the_nodes_above_it_and_grows_independently(store: Arc<dyn Store>) {
     let one = create(&*store, "one").await;
     let nodes = says_all(&*store, one, &["a", "b", "c"]).await;
     let two = fork(&*store, one, "two", nodes[1]).await;

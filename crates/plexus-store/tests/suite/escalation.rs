@@ -58,11 +58,11 @@ pub async fn an_approval_is_escalated_once_from_each_addressee(store: Arc<dyn St
     let row = &made.approvals[0];
     assert_eq!((&row.approval.asked_of, row.approval.passes_on_at), (&third, Some(NOW + 5)));
     let at: Vec<u64> = row.approval.passed.iter().map(|passed| passed.at).collect();
-    assert_eq!(at, [NOW, NOW], "the store says when");
-    assert!(open_to(&*store, &first).await.is_empty(), "it has done with it");
-    assert_eq!(open_to(&*store, &second).await, [(id, made.feed[0].number)], "it went on without it");
+    assert_eq!(at, [NOW, NOW], "the store sets the time");
+    assert!(open_to(&*store, &first).await.is_empty(), "it gave up the approval");
+    assert_eq!(open_to(&*store, &second).await, [(id, made.feed[0].number)], "it was passed over");
     assert_eq!(open_to(&*store, &third).await, [(id, made.feed[1].number)]);
-    // Somebody else was as quick.
+    // A second escalation from the same addressee.
     match refused(&*store, on).await {
         Refusal::AskedOfAnother(row) => assert_eq!(row.approval.asked_of, third),
         other => panic!("{other:?}"),
@@ -80,7 +80,7 @@ pub async fn an_approval_is_escalated_once_from_each_addressee(store: Arc<dyn St
     assert!(matches!(refused(&*store, on).await, Refusal::AlreadyResolved(_)));
 }
 
-pub async fn deadlines_are_set_for_the_present_addressee(store: Arc<dyn Store>) {
+pub async fn deadlines_are_set_for_the_current_addressee(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     let asked_of = somebody();
     let mut new = question(session, 1, "t");
@@ -97,7 +97,7 @@ pub async fn deadlines_are_set_for_the_present_addressee(store: Arc<dyn Store>) 
     for row in [&made.approvals[0], &read] {
         assert_eq!((row.approval.expires_at, row.approval.passes_on_at), (Some(NOW + 300), Some(NOW + 120)));
     }
-    assert!(made.feed.is_empty() && made.events.is_empty(), "nobody else is asked");
+    assert!(made.feed.is_empty() && made.events.is_empty(), "it has no other addressee");
     assert!(matches!(refused(&*store, set(&AskedOf::Operator)).await, Refusal::AskedOfAnother(_)));
     commit(&*store, denies(id)).await;
     assert!(matches!(refused(&*store, set(&asked_of)).await, Refusal::AlreadyResolved(_)));

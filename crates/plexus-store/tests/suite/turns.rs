@@ -19,7 +19,7 @@ fn end(session: SessionId, turn: u64, status: TurnStatus, summary: &str) -> Chan
     }
 }
 
-pub async fn turns_follow_one_another(store: Arc<dyn Store>) {
+pub async fn turns_are_numbered_in_order_and_never_overlap(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     let begin = |turn| Change::StartTurn { session, turn, prompt: format!("prompt {turn}"), woken_to: None };
     assert!(matches!(refused(&*store, begin(2)).await, Refusal::TurnInProgress(_)));

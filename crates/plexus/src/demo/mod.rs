@@ -1,6 +1,6 @@
 //! `plexus demo`: a hub with scripted agents in place of Claude Code, which needs no account and no network. `guide` shows one
 //! agent at the terminal, `console` shows a tree of agents in the web console. This module owns the demo's hub and removes
-//! everything at the end, also after Ctrl-C.
+//! everything at the end, even after Ctrl-C.
 
 mod agents;
 mod console;

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_are_short() {
+    fn sizes_are_shown_with_one_decimal_and_a_unit() {
         assert_eq!(
             [0, 300 * MIB + MIB / 2, 72_218 * MIB, u64::MAX].map(amount),
             ["0.0 MiB", "300.5 MiB", "70.5 GiB", "17179869183.9 GiB"]

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_no_edit() {
+    fn answers_to_a_question_are_not_shown_as_an_edit() {
         let before = json!({"questions": [{"question": "Which?"}]});
         let after = json!({"questions": [{"question": "Which?"}], "answers": {"Which?": "blue"}});
         assert_eq!(shown(before, after), ["  Which?", "    answer: blue"]);

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn every_occurrence_is_shown_and_later_ones_are_numbered_as_they_will_be() {
+    fn every_occurrence_is_shown_with_its_line_number_after_the_edit() {
         let mut file = lines(1..=20);
         file = file.replace("line 2\n", "x\n").replace("line 15\n", "x\n");
         let all = edit(&file, Edit { old: "x\n", new: "x\ny\n", occurrences: Occurrences::All }).unwrap().0;
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_written_over_is_compared_in_full() {
+    fn an_overwritten_file_is_compared_in_full() {
         let rows = numbered("a\nb\n", "a\nc");
         assert_eq!(shown(&rows), ["1   a", "2 - b", "2 + c", "  \\ no newline at the end"]);
     }

@@ -113,7 +113,7 @@ mod tests {
     use crate::review::row::Tone;
 
     #[test]
-    fn all_is_shown_only_when_no_row_was_skipped() {
+    fn a_call_is_seen_in_full_only_if_no_row_was_skipped() {
         let mut seen = Seen::default();
         assert!(!seen.all(), "nothing was shown");
         seen.start(1, 80);

@@ -1,4 +1,4 @@
-//! Rows of text with a tone instead of a colour. Rows of Plexus start in the first column. Text of an agent always follows a prefix, also on
+//! Rows of text with a tone instead of a colour. Rows of Plexus start in the first column. Text of an agent always follows a prefix, even on
 //! continuation rows, so that it cannot imitate a row of another kind.
 
 use std::borrow::Cow;

@@ -65,7 +65,7 @@ fn heartbeat(given: Duration) -> Result<Duration, ExpectedError> {
 fn count(key: &str, given: Option<usize>, usual: usize) -> Result<usize, ExpectedError> {
     match given {
         Some(0) => {
-            Err(ExpectedError::Settings(format!("`{key}` under [doors] in plexus.toml is at least 1")))
+            Err(ExpectedError::Settings(format!("`{key}` under [doors] in plexus.toml must be at least 1")))
         }
         given => Ok(given.unwrap_or(usual)),
     }

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_notified_unless_a_way_is_configured() {
+    fn no_notice_is_sent_unless_a_command_or_desktop_is_configured() {
         let read = |text: &str| toml::from_str::<NotifyTable>(text).unwrap().settings();
         assert_eq!(read("turns = \"all\"").unwrap(), None);
         let settings = read("desktop = true\ncommand = [\"tell\", \"me\"]").unwrap().unwrap();

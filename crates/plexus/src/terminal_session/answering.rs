@@ -28,9 +28,9 @@ pub(super) enum Awaiting {
     Pages(Pager, Box<Awaiting>),
     /// As a decision.
     Decision,
-    /// As a rule; an empty line stands for this one.
+    /// As a rule; an empty line selects the rule given here.
     Rule(Option<String>),
-    /// As an answer to a question; these were given already.
+    /// As an answer to a question, in addition to the answers already given.
     Answers(Object),
     /// Whether to send this text, which is not one of the options, as the next answer.
     FreeText(Object, String),

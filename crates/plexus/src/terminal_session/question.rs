@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_exact_answers_count() {
+    fn only_exact_answers_are_accepted() {
         assert_eq!(read(" Y "), TypedAnswer::Yes);
         assert_eq!(read("n"), TypedAnswer::No(None));
         assert_eq!(read("no  not here "), TypedAnswer::No(Some("not here".to_owned())));

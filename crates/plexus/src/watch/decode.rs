@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_keys() {
+    fn each_key_is_decoded() {
         for (bytes, code) in [
             ("a", KeyCode::Char('a')),
             ("é", KeyCode::Char('é')),
@@ -250,7 +250,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_reply_of_the_terminal_and_a_key_with_alt_are_no_keys() {
+    fn replies_of_the_terminal_and_keys_with_alt_are_ignored() {
         for sequence in NO_KEYS {
             assert_is_only_j(format!("{sequence}j").as_bytes());
         }
@@ -278,7 +278,7 @@ mod tests {
         let found = decoded("\u{1b}[200~a\u{1b}[Ay\rq\u{1b}[201~j".as_bytes());
         assert_eq!(found, [Input::Paste("ay\nq".to_owned()), key(KeyCode::Char('j'))]);
         let found = decoded("\u{1b}[200~é\u{9b}201~a\r\u{1b}[201~".as_bytes());
-        assert_eq!(found, [Input::Paste("é201~a\n".to_owned())], "the end of a paste in a paste is none");
+        assert_eq!(found, [Input::Paste("é201~a\n".to_owned())], "only ESC [ 201 ~ ends a paste");
         let mut decoder = Decoder::default();
         assert_eq!(decoder.feed(b"\x1b[200~a"), []);
         decoder.abandon();

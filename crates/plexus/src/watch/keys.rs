@@ -277,7 +277,7 @@ fn asking(model: &mut Model, key: KeyEvent, doubt: Confirmation, at: Instant) ->
             };
             Vec::new()
         }
-        // Other keys are no answer.
+        // Other keys do not answer.
         _ => {
             model.mode = Mode::Confirming(doubt);
             Vec::new()

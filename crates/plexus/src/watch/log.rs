@@ -145,7 +145,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_end_is_followed_until_someone_reads_further_up() {
+    fn the_log_follows_its_end_until_it_is_scrolled_up() {
         let mut log = Log::default();
         let say = |log: &mut Log, text: &str| log.add(&json!({"type": "content", "text": text}));
         for number in 0..10 {

@@ -57,9 +57,9 @@ impl TestHub {
 
 impl Events {
     /// The next event: its name and its data. It skips comments.
-    async fn told(&mut self) -> (String, Value) {
+    async fn next_event(&mut self) -> (String, Value) {
         loop {
-            let event = self.next().await.expect("the stream goes on");
+            let event = self.next().await.expect("the stream is open");
             let of = |name: &str| event.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
             if let Some(data) = of("data: ") {
                 return (of("event: ").unwrap(), serde_json::from_str(&data).unwrap());
@@ -72,7 +72,7 @@ impl Events {
         let mut found = [const { Value::Null }; N];
         let all = async {
             while found.iter().any(Value::is_null) {
-                let (name, data) = self.told().await;
+                let (name, data) = self.next_event().await;
                 if let Some(at) = names.iter().position(|wanted| *wanted == name)
                     && found[at].is_null()
                 {
@@ -80,7 +80,7 @@ impl Events {
                 }
             }
         };
-        tokio::time::timeout(LIMIT, all).await.expect("all of them are told");
+        tokio::time::timeout(LIMIT, all).await.expect("an event of each name");
         found
     }
 
@@ -184,7 +184,7 @@ async fn one_stream_has_all_events_and_resumes_after_a_restart() {
     let query = format!("?after={}&session={session}&turn=1&from_seq=0", hello["cursor"]);
     let mut events = hub.events(&token, &query).await;
     let [asked, first] = events.each(["approval", "session"]).await;
-    assert_eq!(asked["approval"]["id"], approval, "told again to who did not hear it");
+    assert_eq!(asked["approval"]["id"], approval, "an event that was not received is sent again");
     assert_eq!(first["event"]["type"], "start");
     hub.call("loopback.respond", json!({"approval_id": approval, "approve": true})).await.unwrap();
     assert_eq!(events.named("approval").await["type"], "resolved");
@@ -228,7 +228,7 @@ async fn another_machine_connects_over_tls_and_by_an_allowed_name() {
     for path in ["/mcp", "/metrics", "/down", "/sessions/events"] {
         assert_eq!(get(path, own.clone()).await.status(), 404, "{path} is for this machine");
     }
-    // Connections that never finish a handshake block nobody, and are closed.
+    // Connections that never finish a handshake block no other connection, and are closed.
     let mut silent = Vec::new();
     for _ in 0..600 {
         silent.push(TcpStream::connect(("127.0.0.1", port)).await.unwrap());
@@ -250,7 +250,7 @@ async fn another_machine_connects_over_tls_and_by_an_allowed_name() {
 }
 
 #[tokio::test]
-async fn an_invalid_certificate_is_named() {
+async fn a_missing_certificate_is_reported_with_its_path() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     std::fs::create_dir(&data).unwrap();

@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use crate::support::{LIMIT, plexus, text};
 
 #[tokio::test]
-async fn with_yes_it_needs_no_answer_and_leaves_nothing() {
+async fn the_demo_with_yes_needs_no_answer_and_leaves_no_files() {
     let home = tempfile::tempdir().unwrap();
     let mut command = tokio::process::Command::from(plexus(home.path()));
     command.args(["demo", "--yes"]).env("TMPDIR", home.path()).stdin(Stdio::null());
@@ -21,7 +21,7 @@ async fn with_yes_it_needs_no_answer_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn the_command_it_shows_answers_it() {
+async fn the_command_that_the_demo_shows_answers_the_approval() {
     let home = tempfile::tempdir().unwrap();
     let mut command = tokio::process::Command::from(plexus(home.path()));
     command

@@ -357,7 +357,7 @@ async fn slow_but_active_peers_are_served() {
         let mut events = follow(path).await;
         let mut alive = 0;
         while alive < 15 {
-            alive += usize::from(events.next().await.expect("the stream goes on") == ": alive");
+            alive += usize::from(events.next().await.expect("the stream is open") == ": alive");
         }
     }
     for _ in 0..15 {

@@ -34,7 +34,7 @@ async fn a_parent_finds_its_tools_without_a_session() {
     let tools = listed["result"]["tools"].as_array().unwrap();
     let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert!(names.contains(&"claudecode_create") && names.contains(&"loopback_wait"), "{names:?}");
-    assert!(!names.contains(&"loopback_permit"), "that one is for children");
+    assert!(!names.contains(&"loopback_permit"), "that tool is for children");
     assert!(listed.to_string().len() < 16 * 1024, "an agent reads all of it");
 }
 
@@ -57,7 +57,7 @@ async fn a_call_of_the_sessionless_lifecycle_is_served_too() {
         .header("mcp-name", "loopback_wait");
     let mut events = Events::of(hub.send(request, body.to_string()).await);
     let first = events.message().await.unwrap();
-    assert_eq!(first["method"], "notifications/progress", "a sign of life before the answer: {first}");
+    assert_eq!(first["method"], "notifications/progress", "progress before the answer: {first}");
     assert_eq!(first["params"]["progressToken"], "p");
     let answer = events.message().await.unwrap();
     assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(1), &json!(false)));
@@ -102,7 +102,7 @@ async fn a_waiting_call_sends_progress() {
 }
 
 #[tokio::test]
-async fn there_is_no_stream_to_listen_on() {
+async fn a_get_request_for_a_stream_is_refused() {
     let hub = TestHub::start().await;
     let request =
         Request::get("/mcp").header("authorization", hub.bearer()).header("accept", "text/event-stream");

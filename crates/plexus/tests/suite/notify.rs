@@ -43,7 +43,7 @@ impl Told {
     }
 
     async fn line(&mut self) -> String {
-        let line = tokio::time::timeout(LIMIT, self.lines.next_line()).await.expect("something is told");
+        let line = tokio::time::timeout(LIMIT, self.lines.next_line()).await.expect("a notice arrives");
         line.unwrap().unwrap()
     }
 
@@ -78,12 +78,12 @@ async fn an_approval_that_stays_open_is_notified_once_even_if_the_hub_restarts()
     if !in_time && notice["approval"]["id"] == json!(answered) {
         notice = told.next().await;
     }
-    assert_eq!(notice["approval"]["id"], json!(first), "what was answered in time is not told");
+    assert_eq!(notice["approval"]["id"], json!(first), "an approval answered in time causes no notice");
     assert_eq!(notice["approval"]["input"]["command"], "touch made");
     hub.process.kill9().await.unwrap();
     hub.process.restart().await.unwrap();
     let (_, second) = hub.asking_session("second").await;
-    assert_eq!(told.next().await["approval"]["id"], json!(second), "the first one was told already");
+    assert_eq!(told.next().await["approval"]["id"], json!(second), "the first notice was already sent");
 }
 
 #[tokio::test]

@@ -155,7 +155,7 @@ async fn headers_that_name_another_call_are_rejected() {
         assert_eq!((status.as_u16(), &answer["error"]["code"]), (400, &json!(-32020)), "{answer}");
     }
     let pending = hub.call("loopback.pending", json!({})).await.unwrap();
-    assert_eq!(pending["approvals"], json!([]), "nobody was asked");
+    assert_eq!(pending["approvals"], json!([]), "no approval was created");
 
     let request = modern().header("mcp-name", "loopback_permit");
     let mut events = Events::of(hub.send(request, body.to_string()).await);

@@ -136,14 +136,18 @@ async fn a_permit_outlives_a_hub_that_is_killed() {
     let approval = hub.first_approval(&session).await;
     hub.process.kill9().await.unwrap();
     for _ in 0..5 {
-        assert_eq!(relay.next().await["method"], "notifications/progress", "it shows life without the hub");
+        assert_eq!(
+            relay.next().await["method"],
+            "notifications/progress",
+            "it sends progress without the hub"
+        );
     }
     hub.process.restart().await.unwrap();
     hub.call("loopback.respond", json!({"approval_id": approval, "approve": true})).await.unwrap();
     let decision = relay.result(1).await;
     assert_eq!(decision, json!({"behavior": "allow", "updatedInput": {"command": "ls"}}));
     let open = hub.call("loopback.pending", json!({})).await.unwrap();
-    assert_eq!(open["approvals"], json!([]), "asking again was the same approval");
+    assert_eq!(open["approvals"], json!([]), "the repeated request has the same approval");
 }
 
 #[tokio::test]
@@ -157,7 +161,7 @@ async fn an_impostor_on_the_hubs_port_neither_decides_nor_gets_the_token() {
     relay.call_tool(1, "loopback_permit", permit("t1")).await;
     let until = tokio::time::Instant::now() + LIMIT;
     while impostor.heard().len() < 3 {
-        assert!(tokio::time::Instant::now() < until, "the relay asks who is there");
+        assert!(tokio::time::Instant::now() < until, "the relay requests the identity");
         assert_eq!(relay.next().await["method"], "notifications/progress", "nothing is decided");
     }
     for heard in impostor.heard() {
@@ -207,7 +211,7 @@ async fn a_relayed_proof_is_rejected() {
     let text = || String::from_utf8_lossy(&heard.lock().unwrap()).into_owned();
     let until = tokio::time::Instant::now() + LIMIT;
     while text().matches("GET /identity?nonce=").count() < 3 {
-        assert!(tokio::time::Instant::now() < until, "the relay asks who is there");
+        assert!(tokio::time::Instant::now() < until, "the relay requests the identity");
         assert_eq!(relay.next().await["method"], "notifications/progress", "nothing is decided");
     }
     assert!(!text().contains(&token), "{}", text());
@@ -259,7 +263,7 @@ async fn a_permit_rejected_for_load_is_retried() {
 }
 
 #[tokio::test]
-async fn a_permit_that_cannot_be_asked_is_denied() {
+async fn a_permit_with_an_invalid_token_is_denied() {
     let hub = TestHub::start().await;
     let mut relay = Relay::child(&hub, "a-token-nobody-has").await;
     relay.call_tool(1, "loopback_permit", permit("t1")).await;
@@ -267,7 +271,7 @@ async fn a_permit_that_cannot_be_asked_is_denied() {
 }
 
 #[tokio::test]
-async fn it_starts_before_the_hub_and_waits_for_it() {
+async fn a_relay_starts_before_the_hub_and_waits_for_it() {
     let mut hub = TestHub::start().await;
     hub.process.terminate().await.unwrap();
     let mut relay = Relay::parent(&hub, "me").await;
@@ -278,7 +282,7 @@ async fn it_starts_before_the_hub_and_waits_for_it() {
 }
 
 #[tokio::test]
-async fn its_tools_are_those_of_the_hub_even_without_a_hub() {
+async fn a_relay_lists_the_tools_of_the_hub_even_without_a_hub() {
     let mut hub = TestHub::start().await;
     let (_, token) = hub.outside_session("outside").await;
     let url = hub.process.url().to_owned();
@@ -315,7 +319,7 @@ async fn a_cancelled_call_frees_its_slot() {
 }
 
 #[tokio::test]
-async fn it_exits_with_its_client() {
+async fn a_relay_exits_with_its_client() {
     let hub = TestHub::start().await;
     let mut relay = Relay::parent(&hub, "me").await;
     relay.call_tool(1, "loopback_wait", json!({"cursor": 0, "timeout_ms": 600_000})).await;

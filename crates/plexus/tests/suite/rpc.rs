@@ -16,7 +16,7 @@ async fn health_needs_no_token_and_returns_the_version() {
 }
 
 #[tokio::test]
-async fn only_the_right_token_gets_in() {
+async fn only_a_valid_token_is_accepted() {
     let hub = TestHub::start().await;
     let token = hub.process.token().unwrap();
     for path in ["/rpc", "/mcp"] {
@@ -91,7 +91,7 @@ async fn the_schema_lists_every_method_with_its_parameters() {
 }
 
 #[tokio::test]
-async fn each_mistake_has_its_code_and_names_what_is_wrong() {
+async fn each_invalid_request_gets_its_code_and_the_invalid_field() {
     let hub = TestHub::start().await;
     let code = |answer: &Value| answer["error"]["code"].as_i64().unwrap();
     assert_eq!(code(&hub.post_rpc("{").await.1), -32700);
@@ -136,7 +136,7 @@ async fn a_body_with_too_many_values_is_too_large() {
 }
 
 #[tokio::test]
-async fn batches_are_answered_together_and_notifications_not_at_all() {
+async fn a_batch_gets_one_response_and_notifications_get_none() {
     let hub = TestHub::start().await;
     let batch = json!([
         {"jsonrpc": "2.0", "id": "a", "method": "claudecode.list"},
@@ -155,7 +155,7 @@ async fn batches_are_answered_together_and_notifications_not_at_all() {
 }
 
 #[tokio::test]
-async fn the_token_of_a_session_may_ask_and_nothing_else() {
+async fn a_session_token_can_only_request_permits() {
     let hub = TestHub::start().await;
     let (_, token) = hub.outside_session("outside").await;
     let bearer = format!("Bearer {token}");

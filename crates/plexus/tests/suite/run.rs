@@ -196,7 +196,7 @@ async fn an_agent_inherits_only_named_variables() {
 }
 
 #[tokio::test]
-async fn nothing_an_agent_says_moves_the_cursor() {
+async fn output_of_an_agent_never_moves_the_cursor() {
     let hub = TestHub::start().await;
     let hostile = "\u{1b}[2Jgone\u{202e}\r";
     let prompt = json!([{"say": hostile}, {"tool": "Bash", "input": {"command": format!("true {hostile}")}}])
@@ -246,7 +246,7 @@ async fn without_a_terminal_an_approval_stays_open_and_is_reported() {
         };
         let id = tokio::time::timeout(crate::support::LIMIT, waited).await.expect("it asks");
         let refused = hub.run(&["approve", &id[..8]]).await;
-        assert_eq!(refused.status.code(), Some(2), "nobody said what was read: {}", text(&refused.stderr));
+        assert_eq!(refused.status.code(), Some(2), "it needs a digest: {}", text(&refused.stderr));
         assert!(hub.run(&["approve", &id[..8], "--digest", &hub.digest(&id).await]).await.status.success());
     });
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
@@ -383,7 +383,7 @@ async fn after_a_refused_edit_the_requested_input_is_shown_again() {
 }
 
 #[tokio::test]
-async fn neither_no_nor_quit_is_taken_for_a_rule() {
+async fn no_and_quit_are_not_parsed_as_a_rule() {
     let hub = TestHub::start().await;
     let mut run = at_terminal(&hub, &["run", &touch(&["made"])], "true");
     for no in ["n\n", "q\n"] {
@@ -464,11 +464,7 @@ async fn a_frozen_hub_is_shown_as_disconnected_and_takes_no_answers() {
     run.expect("Reconnected.").await.unwrap();
     run.expect("touch made").await.unwrap();
     run.expect("Allow it? y,").await.unwrap();
-    assert_eq!(
-        (prompts, hub.work().join("made").exists()),
-        (1, false),
-        "what was typed meanwhile does not count"
-    );
+    assert_eq!((prompts, hub.work().join("made").exists()), (1, false), "input typed meanwhile is ignored");
     run.press("y\n").unwrap();
     run.expect("Allowed: Bash touch made (a)").await.unwrap();
     assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
@@ -512,7 +508,7 @@ async fn an_edit_of_escaped_characters_warns_that_the_escapes_will_run() {
 }
 
 #[tokio::test]
-async fn an_approval_that_is_resolved_elsewhere_while_it_is_read_is_named() {
+async fn an_approval_resolved_elsewhere_while_it_is_read_is_reported() {
     let hub = TestHub::start().await;
     let command = format!("touch made\n{}", "# line\n".repeat(60));
     let prompt = json!([{"tool": "Bash", "input": {"command": command}}]).to_string();

@@ -104,7 +104,7 @@ async fn a_signal_leaves_the_children_and_reports_it() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(LIMIT, ran).await.expect("the child went on");
+    tokio::time::timeout(LIMIT, ran).await.expect("the child still runs");
 }
 
 #[tokio::test]
@@ -125,7 +125,7 @@ async fn down_stops_the_children_of_a_killed_hub() {
     let mut hub = TestHub::start().await;
     let (session, _) = hub.asking_session("a").await;
     hub.process.kill9().await.unwrap();
-    assert_ne!(processes_of(&session), Vec::<String>::new(), "the keeper goes on");
+    assert_ne!(processes_of(&session), Vec::<String>::new(), "the keeper still runs");
     let down = hub.run(&["down"]).await;
     assert!(
         down.status.success()

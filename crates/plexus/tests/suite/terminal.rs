@@ -116,7 +116,7 @@ impl Terminal {
                     return;
                 }
                 if self.grown.changed().await.is_err() {
-                    assert!(wanted(&self.text()), "it has ended without: {what}\n{}", self.text());
+                    assert!(wanted(&self.text()), "the program ended before: {what}\n{}", self.text());
                     return;
                 }
             }
@@ -151,7 +151,7 @@ impl Terminal {
                 // If the key had no effect, it is pressed again.
                 let wait = std::time::Duration::from_millis(200);
                 let ended = matches!(tokio::time::timeout(wait, changed).await, Ok(Err(_)));
-                assert!(!ended || wanted(&self.text()), "it has ended without: {what}\n{}", self.text());
+                assert!(!ended || wanted(&self.text()), "the program ended before: {what}\n{}", self.text());
             }
         };
         if tokio::time::timeout(LIMIT, pressed).await.is_err() {
@@ -180,7 +180,7 @@ impl Terminal {
         let status = tokio::task::spawn_blocking(move || (self.child.0.wait().unwrap(), self.master));
         let (status, master) = tokio::time::timeout(LIMIT, status).await.expect("it ends").unwrap();
         let modes = tcgetattr(&master).unwrap().local_modes;
-        assert!(modes.contains(LocalModes::ECHO | LocalModes::ICANON), "what is typed is seen again");
+        assert!(modes.contains(LocalModes::ECHO | LocalModes::ICANON), "echo is on again");
         status
     }
 }

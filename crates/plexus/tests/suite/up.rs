@@ -61,7 +61,7 @@ async fn a_verb_that_needs_a_hub_starts_one_and_reports_it() {
 }
 
 #[tokio::test]
-async fn of_several_concurrent_commands_one_starts_the_hub() {
+async fn only_one_of_several_concurrent_commands_starts_the_hub() {
     let there = Background::new();
     let (a, b, c) = tokio::join!(there.run(&["up"]), there.run(&["up"]), there.run(&["ls"]));
     let started = [&a, &b, &c].iter().filter(|one| text(&one.stderr).contains("started a hub")).count();

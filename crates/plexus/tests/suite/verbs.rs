@@ -202,7 +202,7 @@ async fn always_adds_a_rule() {
     assert_eq!(asks.end().await.unwrap(), 0, "{}", asks.shown());
     over(&hub, &session).await;
     let unnamed = hub.run(&["approve", &approval, "--digest", "x", "--always"]).await;
-    assert_eq!(unnamed.status.code(), Some(2), "a rule that nobody saw: {}", text(&unnamed.stderr));
+    assert_eq!(unnamed.status.code(), Some(2), "a rule that was not shown: {}", text(&unnamed.stderr));
     let rules = hub.call("policy.list", json!({"session_id": session})).await.unwrap();
     assert_eq!(rules["rules"][0]["rule"], "Bash(touch made)");
 }
@@ -219,7 +219,7 @@ async fn a_rule_that_does_not_match_the_call_answers_nothing() {
         assert!(said.contains(&format!("`{rule}` does not match this call; nothing was answered")), "{said}");
     }
     let rules = hub.call("policy.list", json!({"session_id": session})).await.unwrap();
-    assert_eq!(rules["rules"], json!([]), "no rule was made");
+    assert_eq!(rules["rules"], json!([]), "no rule was added");
     let allowed = hub.run(&["approve", &approval, "--digest", &digest, "--always", "Bash(touch:*)"]).await;
     assert_eq!(allowed.status.code(), Some(0), "{}", text(&allowed.stderr));
 }
@@ -392,7 +392,7 @@ async fn a_terminal_that_is_resized_shows_every_line_above_its_prompt() {
 }
 
 #[tokio::test]
-async fn an_empty_id_is_no_id() {
+async fn an_empty_id_is_refused() {
     let hub = TestHub::start().await;
     let (_, approval) = hub.asking_session("a").await;
     for verb in [&["approve", "", "--digest", "x"][..], &["deny", ""], &["approvals", ""]] {
@@ -465,7 +465,7 @@ async fn a_watched_tree_shows_new_sessions_and_their_changes() {
     let mut state = async |wanted: &str| {
         let seen = async {
             loop {
-                let line = lines.next_line().await.unwrap().expect("it goes on");
+                let line = lines.next_line().await.unwrap().expect("it continues");
                 let sessions: Value = serde_json::from_str(&line).unwrap();
                 if sessions[0]["status"].as_str().unwrap_or("none") == wanted {
                     return;
@@ -497,7 +497,7 @@ async fn a_follower_resumes_after_a_restart_of_the_hub() {
     let mut up_to = async |kind: &str| {
         let told = async {
             while seen.last().is_none_or(|last| last["event"]["type"] != kind) {
-                let line = lines.next_line().await.unwrap().expect("it goes on");
+                let line = lines.next_line().await.unwrap().expect("it continues");
                 seen.push(serde_json::from_str(&line).unwrap());
             }
         };

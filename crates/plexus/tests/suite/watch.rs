@@ -168,7 +168,7 @@ async fn a_frozen_hub_is_shown_as_disconnected_and_no_key_answers() {
     terminal.presses("a", "why not", |screen| screen.contains("you cannot answer")).await;
     kill_process(pid, Signal::CONT).unwrap();
     terminal.until("it is connected again", |screen| !screen.contains("Disconnected. Re")).await;
-    assert!(!hub.work().join("made").exists(), "no key counted meanwhile");
+    assert!(!hub.work().join("made").exists(), "no key had an effect meanwhile");
     terminal.presses("a", "no question is open", answered).await;
     terminal.shows("Allowed: Bash touch made (worker)").await;
     event(&hub, &session, "complete").await;
@@ -202,7 +202,7 @@ async fn edits(version: &str, test: &str) {
     terminal.types("\u{15}grüße: leave the first line\r");
     terminal.until("no question is open", answered).await;
     event(&hub, &session, "complete").await;
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), "eins\ndrei\n", "what was denied never ran");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "eins\ndrei\n", "the denied call never ran");
     let heard = model.requests_for("EDIT-IT").pop().unwrap().to_string();
     assert!(heard.contains("grüße: leave the first line"), "the model reads why: {heard}");
     terminal.types("q");
@@ -257,7 +257,7 @@ async fn a_panic_restores_the_terminal() {
 }
 
 #[tokio::test]
-async fn it_reconnects_to_a_restarted_hub() {
+async fn watch_reconnects_to_a_restarted_hub() {
     let mut hub = TestHub::start().await;
     let (session, _) = hub.asking_session("worker").await;
     let mut terminal = watch(&hub, &[]);
@@ -273,7 +273,7 @@ async fn it_reconnects_to_a_restarted_hub() {
 }
 
 #[tokio::test]
-async fn without_a_hub_or_a_terminal_it_fails_with_a_reason() {
+async fn watch_needs_a_terminal() {
     let hub = TestHub::start().await;
     let output = hub.run(&["watch"]).await;
     assert_eq!(output.status.code(), Some(2));
@@ -286,7 +286,7 @@ async fn a_reply_of_the_terminal_answers_nothing() {
     let (_, approval) = hub.asking_session("worker").await;
     let mut terminal = watch(&hub, &[]);
     terminal.shows("$ touch made").await;
-    // The moment that a question has to have been there is over once a key opens a line.
+    // A key that opens the prompt shows that the approval has been visible long enough to accept keys.
     terminal.presses("d", "the reason is asked for", |screen| screen.contains("Why not?")).await;
     terminal.types("\u{1b}");
     terminal.until("the line is gone", |screen| !screen.contains("Why not?")).await;

@@ -200,7 +200,7 @@ pub(in crate::session) enum Cause {
     Ended,
     /// A caller or the hub stopped it.
     Stopped(String),
-    /// It cannot go on: a reason code, and the message for a person.
+    /// It cannot continue: a reason code, and a message for a person.
     Failed(&'static str, String),
 }
 

@@ -129,7 +129,7 @@ impl Machine {
 
     /// Brings the held calls to the gate again. The store holds those for which the budget is still too small.
     fn release_held(&mut self) {
-        self.kill_point("budget", "told");
+        self.kill_point("budget", "notified");
         let judge = self.judge();
         let working_dir = self.row.config.working_dir.clone();
         let answered = std::mem::take(&mut self.held).into_iter().map(|held| {

@@ -32,10 +32,10 @@ pub(super) struct Batch {
     truncated: Option<JournalRange>,
 }
 
-/// What follows once a batch is durable.
+/// The effects to carry out when a batch is durable.
 #[derive(Default)]
 pub(in crate::session) struct AfterLines {
-    /// The most notable thing in the batch, for kill points.
+    /// The most significant operation in the batch, for kill points.
     operation: &'static str,
     /// The gate's answers; those to held calls are not sent.
     pub(super) gate: Vec<GateReply>,

@@ -143,7 +143,7 @@ impl Machine {
     /// The keeper is durable: it may start Claude Code.
     pub(super) fn release(&mut self) {
         self.effects.push(Effect::Release);
-        self.kill_point("start", "told to go");
+        self.kill_point("start", "released");
         let Some(process) = &self.process else { return };
         let id = process.initialize_id();
         let agents = agents_of(&self.row.config);

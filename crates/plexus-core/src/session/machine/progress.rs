@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn cost_and_usage_are_the_turns_own() {
+    fn a_turn_reports_only_its_own_cost_and_usage() {
         let mut first = Progress::default();
         first.add_result(result("a", 0.5));
         let mut second = first.next();
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn an_api_failure_that_calls_itself_success_is_a_failure() {
+    fn an_api_failure_with_subtype_success_is_a_failure() {
         let mut progress = Progress::default();
         progress.add_result(TurnResult { is_error: true, ..result("API Error: 500", 0.0) });
         assert_eq!(progress.ending(head()).map(|ending| ending.status), Some(TurnStatus::Failed));

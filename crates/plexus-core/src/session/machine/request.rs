@@ -5,7 +5,7 @@ use plexus_protocol::loopback::PermitParams;
 use plexus_protocol::{ApprovalId, Object};
 use serde_json::Value;
 
-/// The call that a request is about, and what Claude Code says with it.
+/// The call that a request is about, and the details that Claude Code sends with it.
 pub(super) struct ApprovalRequest {
     pub(super) tool_name: String,
     pub(super) tool_use_id: String,

@@ -17,9 +17,9 @@ type Changed = oneshot::Sender<Result<(), Error>>;
 /// A control request that the child has not answered.
 pub(in crate::session) struct PendingRequest {
     reply: Changed,
-    /// The setting once the child has accepted it.
+    /// The setting to store when the child has accepted it.
     wanted: Setting,
-    /// The setting if the child refuses.
+    /// The setting to restore if the child refuses.
     before: Setting,
 }
 

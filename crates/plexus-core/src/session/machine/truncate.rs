@@ -137,7 +137,7 @@ mod tests {
         let (message, range) = truncated(&json!({"type": "user", "message": {"content": content}}), 95);
         let Incoming::User(user) = message else { panic!("{message:?}") };
         let Block::ToolResult { content, tool_use_id, .. } = &user.blocks[0] else { panic!("{user:?}") };
-        assert_eq!((tool_use_id.as_str(), range), ("t", Some(RANGE)), "what it belongs to is still known");
+        assert_eq!((tool_use_id.as_str(), range), ("t", Some(RANGE)), "the call of the result is kept");
         let text = content[0]["text"].as_str().unwrap();
         assert!(text.len() < 95 && text.chars().all(|c| c == 'ä') && !text.is_empty(), "{content}");
         assert_eq!(content.as_array().map(Vec::len), Some(1), "{content}");
@@ -151,7 +151,7 @@ mod tests {
         let Incoming::System(system) = message else { panic!("{message:?}") };
         assert_eq!(range, None);
         assert!(system.data["many"].as_array().is_some_and(|many| many.len() < 100), "{system:?}");
-        assert_eq!(system.data["state"], "idle", "short fields say how the child is");
+        assert_eq!(system.data["state"], "idle", "short fields are kept");
         assert_eq!(system.data["truncated"], json!({"run": 1, "start": 5, "end": 900}));
     }
 

@@ -49,7 +49,7 @@ impl Turn {
 pub(in crate::session) struct NewTurn {
     turn: Turn,
     request: TurnReply,
-    /// What is restored when the store refuses it.
+    /// The head to restore if the store refuses the turn.
     previous_head: NodeId,
     woken_to: Option<u64>,
 }

@@ -169,16 +169,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_counts_only_while_it_runs_and_nothing_twice() {
+    fn a_clock_counts_each_moment_once_and_only_while_it_runs() {
         let mut clock = Clock::default();
         clock.run(1_000);
         clock.run(2_000);
         assert_eq!(clock.take(3_000), 2_000);
         clock.pause(3_500);
         clock.pause(9_000);
-        assert_eq!(clock.take(10_000), 500, "it stood still since");
+        assert_eq!(clock.take(10_000), 500, "it was paused");
         clock.run(10_000);
         let kept: Clock = serde_json::from_value(serde_json::to_value(&clock).unwrap()).unwrap();
-        assert_eq!(kept.clone().take(12_000), 2_000, "the next hub counts on");
+        assert_eq!(kept.clone().take(12_000), 2_000, "the next hub continues to count");
     }
 }

@@ -155,7 +155,7 @@ async fn a_stored_decision_is_sent_to_the_child() {
     let mut working = Working::new(RunInStore::Present).await;
     working.call("t").await;
     assert_eq!(working.answers(), ["t: allow"]);
-    assert_eq!(working.keeper.0.try_wait().unwrap(), None, "the child runs on");
+    assert_eq!(working.keeper.0.try_wait().unwrap(), None, "the child still runs");
 }
 
 #[tokio::test]

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_not_understood_is_named_and_adds_nothing() {
+    fn an_invalid_table_line_is_reported_and_adds_nothing() {
         let mut book = Book::default();
         let faults = read(&mut book, "ok -a\n[x]\nok -b=NONSENSE\nfine -c\noperands sometimes\nok d\nok -e");
         assert_eq!(faults, ["ok -a", "ok -b=NONSENSE", "fine -c", "operands sometimes", "ok d"]);

@@ -27,7 +27,7 @@ const fn below(below: i64) -> Carried {
 }
 
 #[test]
-fn a_claim_is_the_grant_or_the_use_if_that_is_more() {
+fn a_claim_is_the_larger_of_grant_and_use_and_after_deletion_the_use() {
     let table = [
         (share(10, 0, 0), 10),
         (share(10, 3, 4), 10),
@@ -42,7 +42,7 @@ fn a_claim_is_the_grant_or_the_use_if_that_is_more() {
 }
 
 #[test]
-fn a_change_from_below_goes_up_only_as_far_as_it_changes_the_claim() {
+fn a_change_is_propagated_upwards_only_if_it_changes_the_claim() {
     // grant before, change from below, own and below afterwards, change for the next grant above
     let table = [
         (share(10, 0, 0), own(3), (3, 0), below(0)),
@@ -74,7 +74,7 @@ fn a_grant_never_falls_below_its_use_and_reserves() {
 }
 
 #[test]
-fn a_new_grant_can_be_notified_about_again() {
+fn a_new_grant_can_cause_another_low_budget_notice() {
     let mut share = share(10, 8, 0);
     share.notified = true;
     share.regrant(10).unwrap();
@@ -118,7 +118,7 @@ fn figures(store: &MemoryStore, session: SessionId, limit: BudgetLimit) -> [u64;
 }
 
 #[test]
-fn a_use_counts_as_own_with_the_nearest_grant_and_as_used_with_every_grant_above() {
+fn a_use_is_charged_to_the_nearest_grant_and_added_to_every_grant_above() {
     let store = MemoryStore::default();
     let [top, middle, bottom] = chain(&store);
     apply(&store, Change::SetBudget(top, vec![(ToolCalls, 10)]));

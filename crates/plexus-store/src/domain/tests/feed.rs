@@ -48,7 +48,7 @@ fn the_end_of_a_turn_is_reported_to_every_agent_above_and_to_the_operator_of_a_r
 }
 
 #[test]
-fn everyone_who_was_asked_is_notified_of_the_end() {
+fn every_addressee_is_notified_when_an_approval_is_resolved() {
     let store = MemoryStore::default();
     let [top, middle, bottom] = chain(&store);
     let [top, middle] = [top, middle].map(|id| AskedOf::Session { id });
@@ -77,7 +77,7 @@ fn everyone_who_was_asked_is_notified_of_the_end() {
 }
 
 #[test]
-fn everyone_above_a_grant_is_notified_once_that_most_of_it_is_used() {
+fn every_ancestor_of_a_grant_is_notified_once_when_most_of_it_is_used() {
     let store = MemoryStore::default();
     let [top, middle, bottom] = chain(&store);
     apply(&store, Change::SetBudget(middle, vec![(ToolCalls, 10)]));
@@ -91,7 +91,7 @@ fn everyone_above_a_grant_is_notified_once_that_most_of_it_is_used() {
 }
 
 #[test]
-fn a_notice_goes_to_its_addressee_alone() {
+fn only_the_addressee_receives_a_notice() {
     let store = MemoryStore::default();
     let [session] = chain(&store);
     let notice = |session| Change::Notice { to: "x".to_owned(), session, data: json!({"a": 1}) };

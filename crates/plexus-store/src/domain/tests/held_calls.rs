@@ -24,7 +24,7 @@ fn stored_answer(store: &MemoryStore, session: SessionId, tool_use_id: &str) -> 
 }
 
 #[test]
-fn a_call_is_held_exactly_if_a_limit_that_it_needs_is_exhausted() {
+fn a_call_is_held_if_and_only_if_a_limit_that_it_needs_is_exhausted() {
     use BudgetLimit::{Children, Turns};
     for (limit, answer, is_held) in [
         (ToolCalls, "allow", true),
@@ -58,7 +58,7 @@ fn a_released_call_is_counted_and_answered_or_held_again() {
     apply(&store, allows(approval, Some(json!({"more": 1}))));
     assert!(apply(&store, release()).held.is_empty());
     assert_eq!(stored_answer(&store, session, "t"), "allow");
-    assert!(apply(&store, at_gate(session, "u", "allow")).holds("u"), "the one that was granted is used");
+    assert!(apply(&store, at_gate(session, "u", "allow")).holds("u"), "the granted call is used");
 }
 
 #[test]
@@ -73,13 +73,13 @@ fn all_waiting_calls_share_one_budget_approval() {
     let held = [top, bottom].map(|session| apply(&store, at_gate(session, "t", "allow")).held.remove(0));
     assert_eq!(held[0].approval, held[1].approval);
     apply(&store, end_turn(top, 0.0));
-    assert_eq!(status(&store, held[0].approval), ApprovalStatus::Pending, "the other one waits");
+    assert_eq!(status(&store, held[0].approval), ApprovalStatus::Pending, "the other call waits");
     apply(&store, end_turn(bottom, 0.0));
     assert_eq!(status(&store, held[0].approval), ApprovalStatus::Withdrawn);
 }
 
 #[test]
-fn a_budget_approval_ends_when_its_grant_has_something_left() {
+fn a_budget_approval_is_resolved_when_its_grant_is_raised_or_deleted() {
     type End = fn(SessionId, ApprovalId) -> Change;
     let table: [(End, ApprovalStatus); 3] = [
         (|session, _| Change::SetBudget(session, vec![(ToolCalls, 5)]), ApprovalStatus::Withdrawn),

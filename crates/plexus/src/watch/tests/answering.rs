@@ -37,7 +37,7 @@ fn an_answer_that_is_not_an_option_needs_confirmation() {
 }
 
 #[test]
-fn a_denial_takes_a_reason_or_none() {
+fn a_denial_may_have_a_reason() {
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
     let denied = respond(&screen.types("dnot now\n"));
     assert_eq!((&denied["approve"], &denied["message"]), (&json!(false), &json!("not now")));

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_hub_without_sessions() {
+fn a_hub_without_sessions_is_drawn() {
     Screen::new().is_drawn_as("empty", 80, 24);
 }
 
@@ -32,7 +32,7 @@ fn an_edit_is_shown_as_a_diff_with_and_without_colours() {
 }
 
 #[test]
-fn a_file_a_plan_and_the_help() {
+fn a_new_file_a_plan_and_the_help_are_drawn() {
     let file = json!({"file_path": "/work/project/a.txt", "content": "one\ntwo\n"});
     Screen::asking("Write", file).is_drawn_as("write", 80, 24);
     let mut screen = Screen::asking("ExitPlanMode", json!({"plan": "# Plan\n\n1. Read\n2. Write"}));
@@ -92,7 +92,7 @@ fn the_log_shows_the_edited_input_that_ran() {
 }
 
 #[test]
-fn every_size_is_drawn() {
+fn the_screen_is_drawn_at_every_size() {
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
     for (width, height) in [(1, 1), (3, 2), (10, 5), (20, 10), (40, 12), (80, 24), (300, 100)] {
         screen.text(width, height);

@@ -19,7 +19,7 @@ fn with_a_filter_no_key_acts_on_hidden_rows() {
         assert_eq!((screen.press(key), &screen.model.mode), (vec![], &Mode::Moving), "{key}");
     }
     assert!(screen.text(80, 24).contains("the list does not show this session"));
-    assert_eq!(respond(&screen.press('a'))["approval_id"], json!(id(101)), "what is shown is answered");
+    assert_eq!(respond(&screen.press('a'))["approval_id"], json!(id(101)), "the shown approval is answered");
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_key_meant_for_one_approval_does_not_answer_the_next() {
     screen.text(80, 24);
     let key = KeyEvent::new(KeyCode::Char('a'), KeyModifiers::NONE);
     let at = screen.at + Duration::from_millis(100);
-    assert_eq!(update(&mut screen.model, Event::Key(key), at), [], "the other one has only just come");
+    assert_eq!(update(&mut screen.model, Event::Key(key), at), [], "the other approval has just appeared");
     assert_eq!(respond(&screen.press('a'))["approval_id"], json!(id(102)));
     assert_eq!(screen.press('a'), [], "once is enough");
 }
@@ -91,7 +91,7 @@ fn a_key_with_control_or_alt_answers_nothing() {
         screen.press('s');
         screen.text(80, 24);
         assert_eq!(press(&mut screen, 'y'), [], "{modifiers}");
-        assert_eq!(screen.press('y').len(), 1, "the key alone still does");
+        assert_eq!(screen.press('y').len(), 1, "the key alone still answers");
     }
 }
 
@@ -109,7 +109,7 @@ fn a_disconnected_hub_is_shown_and_takes_no_answers() {
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
     screen.types("dnot");
     screen.apply(Event::Disconnected);
-    assert_eq!(screen.types(" now\n"), [], "what was typed waits");
+    assert_eq!(screen.types(" now\n"), [], "the typed text is kept");
     assert!(screen.text(80, 24).contains("Disconnected. Reconnecting…"));
     let advice = "Reconnecting… Is the hub running? Try `plexus up`.";
     for (secs, advised) in [(1, false), (10, false), (11, true)] {

@@ -1,4 +1,4 @@
-//! A call is allowed only after all of it was on the screen: long inputs, edits and rules, also after a change of the width.
+//! A call is allowed only after all of it was on the screen: long inputs, edits and rules, even after a change of the width.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn a_line_of_a_megabyte_is_allowed_only_after_all_of_it_was_shown() {
     screen.model.approvals[0].truncated = true;
     screen.model.approvals[0].digest = None;
     let id = screen.model.approvals[0].id;
-    assert_eq!(screen.press('a'), [Effect::Read(id)], "it is cut: all of it is read first");
+    assert_eq!(screen.press('a'), [Effect::Read(id)], "it is truncated: the whole input is loaded first");
     assert_eq!(screen.press('a'), []);
     assert_eq!(screen.press('\n'), [Effect::Read(id)], "enter tries again");
     let mut whole = screen.model.approvals[0].clone();
@@ -20,12 +20,12 @@ fn a_line_of_a_megabyte_is_allowed_only_after_all_of_it_was_shown() {
     for _ in 0..100 {
         screen.text(80, 24);
     }
-    assert!(since.elapsed() < Duration::from_secs(10), "it is cut up once, and not at every frame");
+    assert!(since.elapsed() < Duration::from_secs(10), "it is wrapped once, not for every frame");
     assert!(screen.text(80, 24).contains("of 13517"), "all of it can be reached:\n{}", screen.text(80, 24));
     assert_eq!(screen.press('a'), [], "it was not shown");
     screen.model.down = 13_100;
     screen.text(80, 24);
-    assert_eq!(screen.press('a'), [], "its end was, but not what is before");
+    assert_eq!(screen.press('a'), [], "its end was shown, but not the rows before it");
     screen.model.down = 0;
     for _ in 0..13_517 {
         if screen.model.seen.all() {
@@ -54,7 +54,7 @@ fn a_long_call_is_allowed_only_after_its_last_row_was_shown() {
     screen.press('?');
     screen.text(80, 24);
     screen.press('?');
-    assert_eq!(screen.press('a'), [], "under the help nothing was shown");
+    assert_eq!(screen.press('a'), [], "the help covered the approval");
     screen.text(80, 24);
     assert_eq!(respond(&screen.press('a'))["approve"], true);
     let mut small = Screen::asking("Bash", long(20));
@@ -70,7 +70,7 @@ fn a_long_call_is_allowed_only_after_its_last_row_was_shown() {
     assert_eq!(respond(&small.press('a'))["approve"], true, "a small screen only has more pages");
     let mut tiny = Screen::asking("Bash", json!({"command": "ls"}));
     tiny.text(15, 6);
-    assert_eq!(tiny.press('a'), [], "nothing can be read here");
+    assert_eq!(tiny.press('a'), [], "the screen is too small to show a row");
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_short_call_is_allowed_by_one_key_and_a_changed_one_is_read_again() {
     other.input = long(20).as_object().unwrap().clone();
     screen.apply(Event::Read(Box::new(Reviewed { approval: other, file: None })));
     screen.text(80, 24);
-    assert_eq!(screen.press('a'), [], "it is another input by now");
+    assert_eq!(screen.press('a'), [], "the input has changed");
     let mut screen = Screen::asking("Bash", long(5));
     let digest = screen.model.approvals[0].digest.clone();
     assert_eq!(respond(&screen.press('a'))["digest"], json!(digest));

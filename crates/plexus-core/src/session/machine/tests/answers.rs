@@ -82,7 +82,7 @@ fn a_denial_that_interrupts_ends_the_turn_as_interrupted() {
 }
 
 #[test]
-fn an_answer_in_the_inbox_counts_before_the_lines_that_follow_from_it() {
+fn a_queued_answer_is_applied_before_the_next_line() {
     let mut harness = asked();
     let row = harness.approval_row("t", ApprovalStatus::Allowed, Some(allow()));
     harness.machine.answer_arrived(&row);

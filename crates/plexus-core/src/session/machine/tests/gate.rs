@@ -198,5 +198,5 @@ fn a_call_outside_any_turn_starts_its_own_turn() {
         Change::BindTurn { prompt_uuid, .. } => Some(prompt_uuid.clone()),
         _ => None,
     });
-    assert_eq!(bound.as_deref(), Some(""), "the child began it without a prompt");
+    assert_eq!(bound.as_deref(), Some(""), "the child started it without a prompt");
 }

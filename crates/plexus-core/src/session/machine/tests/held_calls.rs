@@ -66,7 +66,7 @@ fn more_budget_brings_held_calls_to_the_gate_again() {
 }
 
 #[test]
-fn a_call_for_which_the_budget_is_still_too_small_waits_on() {
+fn a_call_stays_held_while_the_budget_is_too_small() {
     let (mut harness, id) = holding();
     let row = budget_approval(id, ApprovalStatus::Allowed);
     harness.line(bash("t", "ls"));

@@ -120,7 +120,7 @@ fn the_stream_of_a_request_is_durable_with_its_approval() {
 }
 
 #[test]
-fn a_process_that_was_started_elsewhere_asks_without_a_gate() {
+fn a_process_outside_the_hub_requests_permits_without_the_gate() {
     let mut harness = Setup::policy(PolicyName::AskAll).build();
     let (reply, mut token) = oneshot::channel();
     harness.command(Command::Configure { token: "secret".to_owned(), reply });
@@ -137,7 +137,7 @@ fn a_process_that_was_started_elsewhere_asks_without_a_gate() {
 }
 
 #[test]
-fn an_answer_that_is_never_fetched_withdraws_the_approval_and_frees_the_child() {
+fn a_lost_permit_withdraws_its_approval_and_interrupts_the_child() {
     let mut harness = over_mcp(Limits::default());
     harness.line(bash("t", "ls"));
     drop(harness.permit(1, "t", "ls"));
@@ -149,7 +149,7 @@ fn an_answer_that_is_never_fetched_withdraws_the_approval_and_frees_the_child() 
 }
 
 #[test]
-fn a_child_that_has_moved_on_needs_no_answer() {
+fn a_lost_permit_is_withdrawn_if_its_call_already_has_a_result() {
     let mut harness = over_mcp(Limits::default());
     harness.line(bash("t", "ls"));
     drop(harness.permit(1, "t", "ls"));

@@ -162,7 +162,7 @@ fn each_phase_continues_where_it_was() {
 }
 
 #[test]
-fn a_run_that_was_never_released_is_given_up_and_another_is_started() {
+fn a_run_that_was_never_released_is_abandoned_and_another_is_started() {
     let mut harness = recovered(|_| Left {
         state: RunState::Starting,
         progress: json!({}),

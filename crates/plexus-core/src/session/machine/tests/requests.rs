@@ -127,7 +127,7 @@ fn a_request_beyond_a_limit_is_denied_and_the_call_must_not_run() {
 }
 
 #[test]
-fn room_is_free_again_when_an_approval_is_resolved() {
+fn a_resolved_approval_no_longer_counts_against_the_limit() {
     let mut setup = Setup::policy(PolicyName::AskAll);
     setup.limits.open_approvals_per_session = 1;
     let mut harness = setup.working();

@@ -32,7 +32,7 @@ fn ask_about(harness: &mut Harness, command: &str) -> AskedOf {
 }
 
 #[test]
-fn a_session_without_ancestors_asks_whom_it_answers_to() {
+fn approvals_of_a_root_session_go_to_its_creator() {
     for answers_to in [AskedOf::Operator, AskedOf::Parent { id: "outside".to_owned() }] {
         let mut setup = Setup::policy(PolicyName::AskAll);
         setup.row.answers_to = answers_to.clone();

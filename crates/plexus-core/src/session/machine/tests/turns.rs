@@ -226,7 +226,7 @@ fn a_session_is_woken_when_its_turn_is_over_and_not_after_an_interrupt() {
 }
 
 #[test]
-fn a_wake_that_cannot_be_stored_is_tried_again_and_commands_are_obeyed_meanwhile() {
+fn a_wake_that_cannot_be_stored_is_retried_and_commands_are_handled_meanwhile() {
     let mut harness = woken(5);
     harness.store_fails = true;
     harness.command(Command::Wake);
