@@ -316,6 +316,6 @@ mod tests {
         let mut declarations = Declarations::new(Definitions { read, written });
         let reference = json!({"$ref": "#/$defs/EscalationStep"});
         assert_eq!(declarations.written_type(&reference, 0), "EscalationStep");
-        assert_eq!(declarations.read_type(&reference, 0), "PassedGiven");
+        assert_eq!(declarations.read_type(&reference, 0), "EscalationStepGiven");
     }
 }

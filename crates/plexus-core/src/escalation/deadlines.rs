@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 
-use plexus_protocol::{ApprovalId, ApprovalKind, ApprovalStatus, Decider, EscalationReason};
+use plexus_protocol::{ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decider, EscalationReason};
 use plexus_store::{ApprovalRow, Change, Refusal, Store, StoreError};
 
 use super::Escalation;

@@ -54,7 +54,7 @@ impl Escalation {
     }
 
     /// Whether a decider is present, or can be woken.
-    fn is_reachable(&self, lineage: &Lineage, asked_of: &AskedOf) -> bool {
+    pub(super) fn is_reachable(&self, lineage: &Lineage, asked_of: &AskedOf) -> bool {
         let wakes = lineage.sessions().iter().any(|session| {
             session.config.wake && matches!(asked_of, AskedOf::Session { id } if *id == session.id)
         });
