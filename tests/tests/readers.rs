@@ -204,7 +204,9 @@ async fn waiting_child(world: &World) -> anyhow::Result<(String, Value, McpClien
     let boss = world.door_of(&boss).await?;
     let child = json!({"name": "child", "working_dir": world.work, "prompt": prompt("child.txt")});
     let child = text(&boss.call("claudecode.create", child).await?["id"]);
-    let (poll, _) = world.asked(&child).await?;
+    world.asked(&child).await?;
+    // A poll may show an approval before its event; the next poll shows both.
+    let poll = world.call("claudecode.poll", json!({"session_id": child, "from_seq": 0})).await?;
     Ok((child, poll, boss))
 }
 
