@@ -19,7 +19,7 @@ use serde_json::Value;
 
 /// A call that finishes within this time sends no progress. A longer call sends its first progress after this time,
 /// since some clients see no heartbeat before it.
-const MAX_CONCURRENT: Duration = Duration::from_millis(50);
+const FIRST_PROGRESS_AFTER: Duration = Duration::from_millis(50);
 
 /// The instructions that an agent receives when it connects.
 const INSTRUCTIONS: &str = "Plexus runs other agents for you and holds their tool calls until you decide. \
@@ -90,8 +90,10 @@ impl<T: Toolbox> ServerHandler for ToolServer<T> {
         let params = Value::Object(request.arguments.unwrap_or_default());
         let call = self.0.call(&request.name, params, &context);
         tokio::pin!(call);
-        let mut ticks =
-            tokio::time::interval_at(tokio::time::Instant::now() + MAX_CONCURRENT, MAX_CONCURRENT);
+        let mut ticks = tokio::time::interval_at(
+            tokio::time::Instant::now() + FIRST_PROGRESS_AFTER,
+            FIRST_PROGRESS_AFTER,
+        );
         let mut reports = 0_u32;
         loop {
             tokio::select! {
