@@ -260,6 +260,18 @@ impl World {
         Ok((poll, approval))
     }
 
+    /// Writes a file in the working directory.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn plant(&self, path: &str, text: &str) -> anyhow::Result<()> {
+        let path = self.file(path);
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        Ok(std::fs::write(path, text)?)
+    }
+
     /// Answers an approval.
     ///
     /// # Errors

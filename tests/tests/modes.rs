@@ -155,12 +155,12 @@ async fn a_denied_plan_is_revised_and_submitted_again(world: World) -> anyhow::R
     let session = world.create("twice", json!({"permission_mode": "plan"})).await?;
     world.chat(&session, "PLAN-TWICE").await?;
     let first = approval_for(&world, &session, "ExitPlanMode").await?;
-    world.respond(&first, json!({"approve": false, "message": "mend it instead"})).await?;
+    world.respond(&first, json!({"approve": false, "message": "repair it instead"})).await?;
     let second = approval_for(&world, &session, "ExitPlanMode").await?;
     assert_ne!(first["id"], second["id"]);
     assert!(text(&second["input"]["plan"]).contains("Mend it."), "{second:#}");
-    let told = world.model.requests_for("PLAN-TWICE").pop().unwrap_or_default();
-    assert!(told["messages"].to_string().contains("mend it instead"), "the model receives the reason");
+    let request = world.model.requests_for("PLAN-TWICE").pop().unwrap_or_default();
+    assert!(request["messages"].to_string().contains("repair it instead"), "the model receives the reason");
     assert_eq!(mode_of(&world, &session).await?, "plan");
     world.respond(&second, json!({"approve": true, "mode": "acceptEdits"})).await?;
     let poll = completed(&world, &session).await?;

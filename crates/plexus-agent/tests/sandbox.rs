@@ -43,17 +43,6 @@ fn descriptors(sandbox: &SandboxState) -> Option<&Protection> {
     }
 }
 
-/// The lines of the child before the line `end`.
-async fn lines(run: &mut Run) -> Vec<String> {
-    let mut lines = Vec::new();
-    loop {
-        match run.line().await {
-            end if end == "end" => return lines,
-            line => lines.push(line),
-        }
-    }
-}
-
 #[tokio::test]
 async fn a_child_does_not_see_later_mounts() {
     if !granted("a_child_does_not_see_later_mounts", signals) {
@@ -84,7 +73,7 @@ async fn a_child_does_not_see_later_mounts() {
         let root = format!("/proc/{keeper}/root{}/secret", later.display());
         assert_eq!(std::fs::read_to_string(root).unwrap(), "the secret", "the keeper can read it");
         run.outbox.append(r#"{"type":"go"}"#).unwrap();
-        let seen = lines(&mut run).await;
+        let seen = run.lines().await;
         assert_eq!(seen, ["before:", "", "later:", "0", "data/runs/1/mcp.json"], "{user:?} {unshare}");
     }
 }
@@ -108,7 +97,7 @@ async fn no_directory_above_the_data_directory_can_be_moved_whatever_its_mode() 
             inode: None,
             hubs: None,
         });
-        assert_eq!(lines(&mut run).await, ["own/renamed"], "{user:?}");
+        assert_eq!(run.lines().await, ["own/renamed"], "{user:?}");
         assert!(run.home.path().join("own/share/hidden/secret").exists());
     }
 }
@@ -133,7 +122,7 @@ async fn a_child_signals_no_process_outside() {
         run.process().await;
         let own = format!("{{\"type\":\"{}\"}}", run.keeper.identity().pid);
         run.outbox.append(&own).unwrap();
-        let lines = lines(&mut run).await;
+        let lines = run.lines().await;
         // The rest of that line is not a number. It stands for process 1 of the child's namespace.
         let reached: Vec<&String> = lines.iter().filter(|line| line.contains("REACHED")).collect();
         assert!(reached.iter().all(|line| line.contains("Pid(1)")), "{user:?}: {lines:#?}");
@@ -165,7 +154,7 @@ async fn with_a_masked_proc_landlock_blocks_signals_or_the_sandbox_reports_it() 
         std::process::id()
     );
     let mut run = Run::start_under(User::This, prefix, &script);
-    let lines = lines(&mut run).await;
+    let lines = run.lines().await;
     let Some(SandboxState::Namespaces { signals, .. }) = read_sandbox(&run.dir) else { panic!("no sandbox") };
     match signals {
         Protection::Held(by) => {
@@ -187,7 +176,7 @@ async fn a_tool_cannot_take_descriptors_of_its_agent() {
     for user in User::all() {
         let script = format!("{} trace $$; echo end", REACH);
         let mut run = Run::start_under(user, "", &script);
-        assert_eq!(lines(&mut run).await, ["tried"], "{user:?}");
+        assert_eq!(run.lines().await, ["tried"], "{user:?}");
     }
 }
 
@@ -199,7 +188,7 @@ async fn the_reported_protection_of_memory_is_accurate() {
     for user in User::all() {
         let script = format!("{} memory $$; echo end", REACH);
         let mut run = Run::start_under(user, "", &script);
-        let reached = lines(&mut run).await.contains(&"REACHED memory".to_owned());
+        let reached = run.lines().await.contains(&"REACHED memory".to_owned());
         let Some(SandboxState::Namespaces { memory, .. }) = read_sandbox(&run.dir) else {
             panic!("no sandbox")
         };
@@ -219,7 +208,7 @@ async fn a_debugger_can_trace_its_own_children() {
     for user in User::all() {
         let script = format!("{strace} -o traced /bin/true; echo $?; grep -c exit_group traced; echo end");
         let mut run = Run::start_under(user, "", &script);
-        assert_eq!(lines(&mut run).await, ["0", "1"], "{user:?}");
+        assert_eq!(run.lines().await, ["0", "1"], "{user:?}");
     }
 }
 
@@ -290,7 +279,7 @@ async fn a_child_has_only_its_own_terminals() {
         );
         let mut run = Run::start_under(user, "", &script);
         run.outbox.append(r#"{"type":"go"}"#).unwrap();
-        assert_eq!(lines(&mut run).await, ["/dev/pts/0", "typed"], "{user:?}");
+        assert_eq!(run.lines().await, ["/dev/pts/0", "typed"], "{user:?}");
     }
 }
 
@@ -384,7 +373,7 @@ async fn the_data_directories_of_other_hubs_are_hidden_too() {
             inode: None,
             hubs: Some(home.join("state/hubs")),
         });
-        let seen = lines(&mut run).await;
+        let seen = run.lines().await;
         assert_eq!(seen, ["elsewhere/other:", "", "state/hubs:", "mine", "mcp.json"], "{user:?}");
         assert!(run.home.path().join("elsewhere/other/secret").exists());
         assert_eq!(run.home.path().join("state/hubs").read_dir().unwrap().count(), 4);

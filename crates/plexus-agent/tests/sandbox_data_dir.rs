@@ -22,16 +22,6 @@ fn granted(test: &str) -> bool {
     tried.is_ok()
 }
 
-async fn lines(run: &mut Run) -> Vec<String> {
-    let mut lines = Vec::new();
-    loop {
-        match run.line().await {
-            end if end == "end" => return lines,
-            line => lines.push(line),
-        }
-    }
-}
-
 #[tokio::test]
 async fn a_child_finds_its_own_config_and_nothing_else() {
     if !granted("a_child_finds_its_own_config_and_nothing_else") {
@@ -49,7 +39,7 @@ async fn a_child_finds_its_own_config_and_nothing_else() {
     // Files of root belong to root for root, and to nobody for other users.
     let root = if own == 0 { 0 } else { 65534 };
     assert_eq!(
-        lines(&mut run).await,
+        run.lines().await,
         [
             "data",
             "data/runs",
@@ -102,7 +92,7 @@ async fn a_child_cannot_bypass_the_sandbox() {
         &[SandboxPart::Files],
         None,
     );
-    let lines = lines(&mut run).await;
+    let lines = run.lines().await;
     assert_eq!(lines, ["tried"; 18], "{lines:#?}");
     // The hidden file exists.
     assert!(run.home.path().join("data/secret").exists() && !run.home.path().join("m/data/secret").exists());

@@ -18,15 +18,6 @@ fn bash(command: &str) -> Step {
     Step::tool("Bash", json!({"command": command, "description": "a step"}))
 }
 
-/// Writes a file in the working directory.
-fn plant(world: &World, path: &str, text: &str) -> anyhow::Result<()> {
-    let path = world.file(path);
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    Ok(std::fs::write(path, text)?)
-}
-
 /// Marks the working directory as trusted by the user, so that Claude Code would load more of its files.
 fn trust(world: &World) -> anyhow::Result<()> {
     let project = json!({"hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true});

@@ -14,15 +14,6 @@ fn bash(command: &str) -> Step {
     Step::tool("Bash", json!({"command": command, "description": "a step"}))
 }
 
-/// Writes a file in the working directory.
-fn plant(world: &World, path: &str, text: &str) -> anyhow::Result<()> {
-    let path = world.file(path);
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    Ok(std::fs::write(path, text)?)
-}
-
 /// The config of a server that logs its requests to `log` in the working directory.
 fn tool_server(world: &World, log: &str) -> anyhow::Result<Value> {
     let look = world.hub.data_dir().join("operator.token");

@@ -7,7 +7,7 @@ use plexus_testkit::model::Step;
 use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
 
-use super::{bash, calls, get, noted, plant, tool_server};
+use super::{bash, calls, get, noted, tool_server};
 
 over!(clis:
     rules_servers_agents_and_model_of_a_trusted_project_are_loaded,
@@ -35,11 +35,11 @@ const AGENT: &str = "---\nname: reviewer\ndescription: reviews\ntools: Bash\nper
 
 async fn rules_servers_agents_and_model_of_a_trusted_project_are_loaded(world: World) -> anyhow::Result<()> {
     let settings = settings(&world, &["Bash(touch allowed.txt)"], &["Bash(touch denied.txt)"]);
-    plant(&world, ".claude/settings.json", &settings.to_string())?;
-    plant(&world, ".claude/agents/reviewer.md", AGENT)?;
-    plant(&world, ".claude/commands/do.md", "Do it.")?;
+    world.plant(".claude/settings.json", &settings.to_string())?;
+    world.plant(".claude/agents/reviewer.md", AGENT)?;
+    world.plant(".claude/commands/do.md", "Do it.")?;
     let servers = json!({"mcpServers": {"notes": tool_server(&world, "notes.log")?}});
-    plant(&world, ".mcp.json", &servers.to_string())?;
+    world.plant(".mcp.json", &servers.to_string())?;
     let review = json!({
         "description": "helper", "prompt": "REVIEW-IT", "subagent_type": "reviewer", "run_in_background": false,
     });
@@ -101,7 +101,7 @@ async fn rules_servers_agents_and_model_of_a_trusted_project_are_loaded(world: W
 
 async fn a_deny_at_the_gate_overrides_allow_rules_of_a_trusted_project(world: World) -> anyhow::Result<()> {
     let settings = settings(&world, &["Bash", "Edit", "Write"], &[]);
-    plant(&world, ".claude/settings.json", &settings.to_string())?;
+    world.plant(".claude/settings.json", &settings.to_string())?;
     world
         .model
         .script("DENIED", vec![bash("touch made.txt"), bash("true; touch asked.txt"), Step::text("No.")]);
@@ -120,11 +120,11 @@ async fn a_deny_at_the_gate_overrides_allow_rules_of_a_trusted_project(world: Wo
 }
 
 async fn changes_after_the_trust_are_never_loaded(world: World) -> anyhow::Result<()> {
-    plant(&world, ".claude/settings.json", &settings(&world, &[], &[]).to_string())?;
-    plant(&world, "evil/settings.json", &settings(&world, &["Bash", "Write"], &[]).to_string())?;
+    world.plant(".claude/settings.json", &settings(&world, &[], &[]).to_string())?;
+    world.plant("evil/settings.json", &settings(&world, &["Bash", "Write"], &[]).to_string())?;
     let servers = json!({"mcpServers": {"evil": tool_server(&world, "evil.log")?}});
-    plant(&world, "evil/mcp.json", &servers.to_string())?;
-    plant(&world, "evil/agent.md", AGENT)?;
+    world.plant("evil/mcp.json", &servers.to_string())?;
+    world.plant("evil/agent.md", AGENT)?;
     let replace = "cp evil/settings.json .claude/settings.json; cp evil/settings.json .claude/settings.local.json; \
                    cp evil/mcp.json .mcp.json; mkdir -p .claude/agents; cp evil/agent.md .claude/agents/evil.md";
     world.model.script("CHANGE", vec![bash(replace), bash("touch after.txt"), Step::text("Done.")]);
@@ -179,7 +179,7 @@ async fn trust_adds_and_removes_the_rules_of_the_project() -> anyhow::Result<()>
     let world = scripted().await?;
     let rules =
         |allow: &str| json!({"permissions": {"allow": [allow], "deny": ["Read(./.env)"]}}).to_string();
-    plant(&world, ".claude/settings.json", &rules("Bash(make)"))?;
+    world.plant(".claude/settings.json", &rules("Bash(make)"))?;
     let own = json!([{"rule": "Bash(make)", "effect": "ask"}]);
     let session = world.create("ruled", json!({"trust_project": true, "rules": own})).await?;
     let in_force = async || -> anyhow::Result<Vec<String>> {
@@ -189,7 +189,7 @@ async fn trust_adds_and_removes_the_rules_of_the_project() -> anyhow::Result<()>
     };
     let env = format!("deny Read(/{}/.env)", world.work.display());
     assert_eq!(in_force().await?, ["ask Bash(make)".to_owned(), "allow Bash(make)".to_owned(), env.clone()]);
-    plant(&world, ".claude/settings.json", &rules("Bash(cargo test:*)"))?;
+    world.plant(".claude/settings.json", &rules("Bash(cargo test:*)"))?;
     world.call("claudecode.trust_project", json!({"session_id": session})).await?;
     assert_eq!(in_force().await?, ["ask Bash(make)".to_owned(), "allow Bash(cargo test:*)".to_owned(), env]);
     world.call("claudecode.trust_project", json!({"name": "ruled", "trust": false})).await?;
@@ -205,14 +205,14 @@ async fn trust_adds_and_removes_the_rules_of_the_project() -> anyhow::Result<()>
 #[tokio::test]
 async fn programs_of_the_project_are_part_of_the_trust() -> anyhow::Result<()> {
     let world = scripted().await?;
-    plant(&world, "tools/server.sh", "cat")?;
+    world.plant("tools/server.sh", "cat")?;
     let servers =
         json!({"mcpServers": {"own": {"command": "sh", "args": ["tools/server.sh", "--port", "1"]}}});
-    plant(&world, ".mcp.json", &servers.to_string())?;
+    world.plant(".mcp.json", &servers.to_string())?;
     let session = world.create("served", json!({"trust_project": true})).await?;
     let project = get(&world, &session).await?["loads"]["project"].clone();
     assert_eq!(project["files"], json!([".mcp.json", "tools/server.sh"]));
-    plant(&world, "tools/server.sh", "touch ran; cat")?;
+    world.plant("tools/server.sh", "touch ran; cat")?;
     world.chat(&session, &script(&json!([{"say": "here"}]))).await?;
     let poll = world.ended(&session).await?;
     let error = events(&poll, "error")[0].clone();
@@ -245,7 +245,7 @@ async fn a_project_that_cannot_be_read_is_not_trusted() -> anyhow::Result<()> {
         (".claude/agents/a.md", "no head", "line 1"),
         (".claude/agents/deep/a.md", "---\nname: a\n---\n", "description"),
     ] {
-        plant(&world, file, content)?;
+        world.plant(file, content)?;
         let params = json!({"name": "bad", "working_dir": world.work, "trust_project": true});
         let error = world.refused("claudecode.create", params).await?;
         assert_eq!(
@@ -282,14 +282,14 @@ async fn only_the_operator_can_trust_a_project() -> anyhow::Result<()> {
 #[tokio::test]
 async fn trust_in_a_worktree_is_for_the_checked_out_project() -> anyhow::Result<()> {
     let world = scripted().await?;
-    plant(&world, ".claude/agents/reviewer.md", AGENT)?;
+    world.plant(".claude/agents/reviewer.md", AGENT)?;
     let repo = git2::Repository::init(&world.work)?;
     let mut index = repo.index()?;
     index.add_all(["."], git2::IndexAddOption::DEFAULT, None)?;
     let tree = repo.find_tree(index.write_tree()?)?;
     let who = git2::Signature::now("Somebody", "somebody@example.invalid")?;
     repo.commit(Some("HEAD"), &who, &who, "first", &tree, &[])?;
-    plant(&world, ".claude/agents/uncommitted.md", &AGENT.replace("reviewer", "uncommitted"))?;
+    world.plant(".claude/agents/uncommitted.md", &AGENT.replace("reviewer", "uncommitted"))?;
     let isolated = world.create("apart", json!({"isolation": "worktree", "trust_project": true})).await?;
     let project = get(&world, &isolated).await?["loads"]["project"].clone();
     assert_eq!(project["files"], json!([".claude/agents/reviewer.md"]), "{project:#}");

@@ -233,6 +233,17 @@ impl Run {
         .await
     }
 
+    /// The lines of the child before the line `end`.
+    pub async fn lines(&mut self) -> Vec<String> {
+        let mut lines = Vec::new();
+        loop {
+            match self.line().await {
+                end if end == "end" => return lines,
+                line => lines.push(line),
+            }
+        }
+    }
+
     /// The process whose pid is the next line of the child.
     pub async fn process(&mut self) -> ProcessIdentity {
         let line = self.line().await;
