@@ -17,6 +17,9 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
+/// The exit code of the inspector after a tool call that failed.
+const FAILED: i32 = 5;
+
 /// How the inspector reaches the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Transport {
@@ -63,19 +66,19 @@ impl Inspector<'_> {
 
     /// Calls a tool. Returns its text as JSON.
     async fn call(&self, tool: &str, params: Value) -> anyhow::Result<Value> {
-        self.call_to(tool, params, 0, false).await
+        self.call_to(tool, params, 0).await
     }
 
     /// Calls a tool that fails.
     async fn fail(&self, tool: &str, params: Value) -> anyhow::Result<Value> {
-        self.call_to(tool, params, 5, true).await
+        self.call_to(tool, params, FAILED).await
     }
 
-    async fn call_to(&self, tool: &str, params: Value, code: i32, is_error: bool) -> anyhow::Result<Value> {
+    async fn call_to(&self, tool: &str, params: Value, code: i32) -> anyhow::Result<Value> {
         let params = params.to_string();
         let args = ["--method", "tools/call", "--tool-name", tool, "--tool-args-json", &params];
         let called = result(&self.run(&args).await?, code)?;
-        assert_eq!(called["isError"], is_error, "{called}");
+        assert_eq!(called["isError"], code == FAILED, "{called}");
         Ok(serde_json::from_str(called["content"][0]["text"].as_str().context("a text")?)?)
     }
 }

@@ -177,10 +177,16 @@ async fn each_call_of_a_turn_needs_its_own_approval(world: World) -> anyhow::Res
     Ok(())
 }
 
-async fn subagent(world: World, background: bool) -> anyhow::Result<()> {
+#[derive(PartialEq)]
+enum Subagent {
+    InForeground,
+    InBackground,
+}
+
+async fn subagent(world: World, runs: Subagent) -> anyhow::Result<()> {
     let task = json!({
         "description": "helper", "prompt": "SUB-TASK: make it", "subagent_type": "general-purpose",
-        "run_in_background": background,
+        "run_in_background": runs == Subagent::InBackground,
     });
     world.model.script("LEAD", vec![Step::tool("Agent", task), Step::text("Led."), Step::text("Led on.")]);
     world.model.script("SUB-TASK", vec![bash("touch sub.txt"), Step::text("Sub done.")]);
@@ -213,9 +219,9 @@ async fn subagent(world: World, background: bool) -> anyhow::Result<()> {
 }
 
 async fn a_call_of_a_foreground_subagent_needs_approval(world: World) -> anyhow::Result<()> {
-    subagent(world, false).await
+    subagent(world, Subagent::InForeground).await
 }
 
 async fn a_call_of_a_background_subagent_needs_approval(world: World) -> anyhow::Result<()> {
-    subagent(world, true).await
+    subagent(world, Subagent::InBackground).await
 }

@@ -10,7 +10,7 @@ over!(channels:
     an_invalid_answer_is_refused_and_the_question_stays_open,
 );
 
-fn question(text: &str, header: &str, several: bool) -> Value {
+fn question(text: &str, header: &str, several: Value) -> Value {
     let option = |label: &str| json!({"label": label, "description": format!("{label} it is")});
     let options = ["Red", "Green", "Blue"].map(option);
     json!({"question": text, "header": header, "multiSelect": several, "options": options})
@@ -19,9 +19,9 @@ fn question(text: &str, header: &str, several: bool) -> Value {
 /// A session that asks three questions, and the approval.
 async fn asks(world: &World) -> anyhow::Result<(String, Value)> {
     let questions = json!({"questions": [
-        question("Which wall?", "Wall", false),
-        question("Which doors?", "Doors", true),
-        question("Which floor?", "Floor", false),
+        question("Which wall?", "Wall", json!(false)),
+        question("Which doors?", "Doors", json!(true)),
+        question("Which floor?", "Floor", json!(false)),
     ]});
     world.model.script("PAINT", vec![Step::tool("AskUserQuestion", questions), Step::text("Painted.")]);
     let session = world.create("painter", json!({})).await?;

@@ -8,7 +8,7 @@ mod common;
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use common::{REACH, Run, User, within};
+use common::{ATTACKER, Run, User, within};
 use plexus_agent::{Protection, Sandbox, SandboxPart, SandboxState, Tracing, read_sandbox, try_sandbox};
 
 /// Whether the system supports the protection that a test needs, according to a trial sandbox.
@@ -117,7 +117,7 @@ async fn a_child_signals_no_process_outside() {
             other_child.pid,
             std::os::unix::process::parent_id(),
         );
-        let script = format!("echo $$; read -r pids; {} signal {victims} $pids; echo alive; echo end", REACH);
+        let script = format!("echo $$; read -r pids; {} signal {victims} $pids; echo alive; echo end", ATTACKER);
         let mut run = Run::start_under(user, "", &script);
         run.process().await;
         let own = format!("{{\"type\":\"{}\"}}", run.keeper.identity().pid);
@@ -149,7 +149,7 @@ async fn with_a_masked_proc_landlock_blocks_signals_or_the_sandbox_reports_it() 
     let prefix = "unshare -m sh -c 'mount -t tmpfs masked /proc/fs && exec \"$0\" \"$@\"'";
     let script = format!(
         "{} signal {} {}; sleep 300 & kill $! && echo own; cat data/secret; cat data/runs/1/mcp.json; echo; echo end",
-        REACH,
+        ATTACKER,
         other.keeper.identity().pid,
         std::process::id()
     );
@@ -174,7 +174,7 @@ async fn a_tool_cannot_take_descriptors_of_its_agent() {
         return;
     }
     for user in User::all() {
-        let script = format!("{} trace $$; echo end", REACH);
+        let script = format!("{} trace $$; echo end", ATTACKER);
         let mut run = Run::start_under(user, "", &script);
         assert_eq!(run.lines().await, ["tried"], "{user:?}");
     }
@@ -186,7 +186,7 @@ async fn the_reported_protection_of_memory_is_accurate() {
         return;
     }
     for user in User::all() {
-        let script = format!("{} memory $$; echo end", REACH);
+        let script = format!("{} memory $$; echo end", ATTACKER);
         let mut run = Run::start_under(user, "", &script);
         let reached = run.lines().await.contains(&"REACHED memory".to_owned());
         let Some(SandboxState::Namespaces { memory, .. }) = read_sandbox(&run.dir) else {

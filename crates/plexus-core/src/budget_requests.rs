@@ -12,9 +12,8 @@ use plexus_protocol::{
 use plexus_store::{ApprovalRow, BudgetRow, Change, Store};
 use serde_json::{Value, json};
 
-use crate::access::Admitted;
+use crate::callers::access::Admitted;
 use crate::errors::{budget_error, store_error};
-use crate::outcome::already_resolved;
 use plexus_book::kill_point;
 use plexus_book::now;
 use plexus_book::{Book, Resolved};
@@ -95,7 +94,7 @@ pub(crate) async fn answer_budget(
     kill_point("budget", "decided");
     Ok(match resolved.map_err(store_error)? {
         Resolved::Now(_) => Answered::Ok { approval_id, settled: Vec::new() },
-        Resolved::Before(row) => already_resolved(&row),
+        Resolved::Before(row) => Answered::already_resolved(&row.approval),
     })
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use plexus_store::{Store, StoreError};
 
 use crate::activations::{Arbor, Audit, ClaudeCode, Loopback, Policy, Token};
-use crate::audit_anchor::AuditAnchor;
+use crate::audit::anchor::AuditAnchor;
 use crate::hub::Registry;
 use crate::method::Activation;
-use crate::sandbox::SandboxSetup;
+use crate::processes::sandbox::SandboxSetup;
 use crate::{Address, Hub, Settings};
 
 /// Why a hub could not be started.

@@ -5,7 +5,7 @@ use plexus_protocol::arbor::{Node, TreeSummary};
 use plexus_protocol::{Error, ErrorKind, NodeId, Principal, SessionId, TreeId};
 use plexus_store::Store;
 
-use crate::access::{self, Admitted, Relation};
+use crate::callers::access::{self, Admitted, Relation};
 use crate::errors::store_error;
 
 /// Finds a tree that the caller may read completely.

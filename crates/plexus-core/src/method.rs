@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::access::{Admitted, Needs};
+use crate::callers::access::{Admitted, Needs};
 
 /// Who gets a method as a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

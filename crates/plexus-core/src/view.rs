@@ -13,7 +13,7 @@ use plexus_store::{ApprovalRow, EventRow, SessionWithState, TurnStatus};
 use serde_json::Value;
 
 use crate::budget_requests;
-use crate::keepers::Keepers;
+use crate::processes::keepers::Keepers;
 use crate::session::{trouble_of, waits_for_budget};
 use crate::tree::VisibleSession;
 

@@ -121,6 +121,18 @@ pub enum Answered {
     },
 }
 
+impl Answered {
+    /// The outcome of an answer that was not the first.
+    pub fn already_resolved(approval: &Approval) -> Self {
+        Self::AlreadyResolved {
+            approval_id: approval.id,
+            status: approval.status,
+            decision: approval.decision.clone(),
+            resolved_at: approval.resolved_at,
+        }
+    }
+}
+
 /// Parameters of `loopback.pending`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -23,8 +23,8 @@
 //! Options of a tool call: `"big_input":BYTES` pads its input, `"reason":"text"` is the reason that the permission request
 //! gives, `"stop_when_denied":true` ends the turn after a denial. Three options simulate an agent that bypasses the gate: `"skip_gate":true` reports success without a request,
 //! `"ignore_denial":true` reports success after a denial, and `"ignore_question":true` reports success while the request is open.
-//! These three only claim to have run. A caller of [`run`] can add scripts for prompts in plain text; any other text gets a short
-//! friendly script.
+//! These three only claim to have run. A caller of [`run`] can add scripts for prompts in plain text; any other text gets the
+//! default script, a Bash call and a Write.
 //!
 //! Tools really act: Bash runs `sh -c`, Write writes, Edit replaces, Read reads, and any other tool echoes its input. If
 //! `SCRIPTED_AGENT_LOG` is set, each call that runs appends `{"tool_use_id","tool","input","at_ns"}` to that file: the input it

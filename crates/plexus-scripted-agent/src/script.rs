@@ -1,5 +1,5 @@
 //! Parses a prompt into steps: the script language that the crate documentation describes, the caller's scripts for prompts in
-//! plain text, and a friendly script for any other text. An invalid script is an error that names the step.
+//! plain text, and the default script for any other text. An invalid script is an error that names the step.
 
 use std::path::{Path, PathBuf};
 
@@ -74,7 +74,7 @@ pub(crate) fn parse(prompt: &str, working_dir: &Path, scripts: Scripts) -> Resul
         _ if prompt.starts_with("Plexus: ") => return Ok(vec![Step::Say("I am awake.".to_owned())]),
         _ => match scripts(prompt, working_dir) {
             Some(steps) => serde_json::from_value(steps)?,
-            None => return Ok(friendly(prompt)),
+            None => return Ok(default_script(prompt)),
         },
     };
     let steps = forms.into_iter().enumerate();
@@ -179,8 +179,8 @@ fn bytes(raw: Value) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Steps for a prompt in plain text: one Bash call and one Write.
-fn friendly(prompt: &str) -> Vec<Step> {
+/// The steps for a prompt in plain text without a script: one Bash call and one Write.
+fn default_script(prompt: &str) -> Vec<Step> {
     let call = |tool: &str, input: Value| Step::Tools {
         calls: vec![Call {
             tool: tool.to_owned(),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn other_plain_text_gets_the_friendly_script() {
+    fn other_plain_text_gets_the_default_script() {
         let tools: Vec<_> = parse("please help")
             .unwrap()
             .into_iter()

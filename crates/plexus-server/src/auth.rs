@@ -15,9 +15,9 @@ use plexus_core::Known;
 use plexus_protocol::Principal;
 
 use crate::connections::Connection;
-use crate::doors::{Doors, Transport};
 use crate::refusal::Refusal;
 use crate::response_body::holding;
+use crate::routes::{Doors, Transport};
 use crate::site::only;
 use crate::socket::PARENT_HEADER;
 

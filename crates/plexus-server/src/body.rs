@@ -9,9 +9,9 @@ use plexus_protocol::MAX_BODY_BYTES;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::callers::Charge;
+use crate::json_value_count;
 use crate::limits::DoorLimits;
 use crate::refusal::Refusal;
-use crate::values;
 
 /// The number of bytes of a rejected body to read and discard. A client that is disconnected while it still writes
 /// would see a broken connection instead of the reason.
@@ -37,7 +37,7 @@ impl Reader<'_> {
     pub(crate) async fn read(self, body: Body, mut charge: Charge) -> Result<ReadBody, Refusal> {
         let size = Size { most: MAX_BODY_BYTES, discarded: DISCARD_BYTES, refusal: Refusal::TooLarge };
         let bytes = self.collect(body, size, Some(&mut charge)).await?;
-        if !values::are_within_limit(&bytes) {
+        if !json_value_count::are_within_limit(&bytes) {
             return Err(Refusal::TooManyValues);
         }
         Ok(ReadBody { bytes, charge })

@@ -12,8 +12,8 @@ use plexus_protocol::console::SignIn;
 use plexus_protocol::{Error, ErrorKind};
 use serde_json::json;
 
-use crate::doors::{Doors, Transport};
 use crate::refusal::Refusal;
+use crate::routes::{Doors, Transport};
 
 /// The Content-Security-Policy of the page. Svelte creates its templates with one named Trusted Types policy, and
 /// another creates the URL of the service worker. Nothing else becomes markup or script.

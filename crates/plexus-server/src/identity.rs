@@ -16,8 +16,8 @@ use ring::signature::{
 
 use crate::accept::Peer;
 use crate::data_dir::{DataDir, DataDirError};
-use crate::doors::{Doors, Transport};
 use crate::refusal::Refusal;
+use crate::routes::{Doors, Transport};
 use crate::site::only;
 
 /// The path that answers with a [`Proof`].

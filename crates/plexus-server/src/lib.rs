@@ -5,7 +5,6 @@
 //! serving hub from bind to shutdown. `plexus-core` implements the methods; the binary implements the command line.
 
 mod accept;
-mod audit_webhook;
 mod auth;
 mod body;
 mod callers;
@@ -13,8 +12,9 @@ mod connections;
 mod console;
 mod console_link;
 mod data_dir;
-mod doors;
+mod head_webhook;
 mod identity;
+mod json_value_count;
 mod limits;
 mod links;
 mod listen;
@@ -23,13 +23,13 @@ mod methods;
 mod other_socket;
 mod refusal;
 mod response_body;
+mod routes;
 mod rpc;
 mod serving;
 mod site;
 mod socket;
 mod sse;
 mod tls;
-mod values;
 mod wire;
 
 pub use data_dir::{DataDir, DataDirError};

@@ -7,7 +7,7 @@ use plexus_protocol::MAX_BODY_BYTES;
 use serde_json::{Value, json};
 
 use crate::body::UNAUTHENTICATED_BYTES;
-use crate::values;
+use crate::json_value_count;
 
 /// Why a door rejected a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl Refusal {
             Self::TooManyValues => (
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "too_large",
-                format!("the body has too many JSON values; the maximum is {}", values::MAX_VALUES),
+                format!("the body has too many JSON values; the maximum is {}", json_value_count::MAX_VALUES),
             ),
             Self::BodyTooSlow => fixed(
                 StatusCode::REQUEST_TIMEOUT,

@@ -17,16 +17,16 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::accept::serve;
-use crate::audit_webhook::AuditWebhook;
 use crate::callers::Callers;
 use crate::connections::WaitingConnections;
 use crate::console_link::{ConsoleLink, remove_old_pages};
 use crate::data_dir::{DataDir, DataDirError};
-use crate::doors::{Doors, Transport};
+use crate::head_webhook::AuditWebhook;
 use crate::identity::Identity;
 use crate::limits::DoorLimits;
 use crate::listen::{ListenError, listen};
 use crate::mcp;
+use crate::routes::{Doors, Transport};
 use crate::site::{Scheme, Site};
 use crate::socket::CheckedSocket;
 use crate::tls::{TlsDoor, TlsError, TlsListener};
@@ -44,7 +44,7 @@ pub struct Config {
     /// How long peers may take, and how much the hub holds for them.
     pub doors: DoorLimits,
     /// A URL that receives heads of the audit log.
-    pub audit_webhook: Option<String>,
+    pub head_webhook: Option<String>,
     /// Which failures a commit survives.
     pub durability: Durability,
     /// Hosts, besides the loopback ones, by which browsers may reach the hub, as they appear in `Host`.
@@ -64,7 +64,7 @@ impl Config {
             hub: Settings { home, ..Settings::defaults(data_dir, std::env::current_exe()?) },
             listen: (Ipv4Addr::LOCALHOST, 4445).into(),
             doors: DoorLimits::default(),
-            audit_webhook: None,
+            head_webhook: None,
             durability: Durability::Full,
             allowed_hosts: Vec::new(),
             tls: None,
@@ -257,7 +257,7 @@ async fn start_core(
         Address { url: url.to_owned(), hub_key: identity.public().0, operator_token: dir.operator_token()? };
     remove_old_pages(dir.path());
     let mut builder = HubBuilder::standard(settings, address, Arc::new(store)).with(&ConsoleLink);
-    if let Some(url) = config.audit_webhook {
+    if let Some(url) = config.head_webhook {
         builder = builder.audit_anchor(Box::new(AuditWebhook { url }));
     }
     Ok(builder.start().await?)

@@ -66,7 +66,8 @@ async fn take(store: &dyn Store, session: SessionId, model: &mut Model, step: St
         }
         Step::Resolve { nth, status } => {
             let Some(approval) = model.nth(nth) else { return };
-            let decision = Box::new(decision(status == ApprovalStatus::Allowed));
+            let decision = if status == ApprovalStatus::Allowed { allowed() } else { denied() };
+            let decision = Box::new(decision);
             let resolved = store.commit(NOW, vec![Change::Resolve { approval, status, decision }]).await;
             match model.status[&approval] {
                 ApprovalStatus::Pending => {
@@ -83,7 +84,7 @@ async fn take(store: &dyn Store, session: SessionId, model: &mut Model, step: St
         }
         Step::ResolveIfPending { nth, status } => {
             let Some(approval) = model.nth(nth) else { return };
-            let decision = Box::new(decision(false));
+            let decision = Box::new(denied());
             let changes = vec![Change::ResolveIfPending { approval, status, decision }];
             // After its deadline.
             let made = store.commit(NOW + 60, changes).await.unwrap();

@@ -1,7 +1,5 @@
-//! The changes of a session in its worktree: statistics, and a check whether the worktree can be deleted. The check is
-//! conservative: a worktree that is not certainly unchanged counts as changed.
+//! Counts the changes of a session in its worktree: files, lines and commits.
 
-use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -11,23 +9,12 @@ use plexus_protocol::worktree::{Worktree, WorktreeChanges};
 use crate::comparison::Comparison;
 use crate::error::at;
 use crate::files::read_at_most;
-use crate::{InitialState, Result, WorktreeError, admin_dir, lines, open};
+use crate::{InitialState, Result, WorktreeError, admin_dir, lines};
 
 /// The time limit for counting lines.
 const COUNTED_FOR: Duration = Duration::from_secs(10);
 /// The maximum number of commits to count.
 const MAX_COMMITS: usize = 10_000;
-/// Files that git keeps beside HEAD during an operation, and the marker of a locked worktree.
-const UNDER_WAY: [&str; 8] = [
-    "MERGE_HEAD",
-    "CHERRY_PICK_HEAD",
-    "REVERT_HEAD",
-    "BISECT_LOG",
-    "rebase-merge",
-    "rebase-apply",
-    "sequencer",
-    "locked",
-];
 
 /// The files in the child's own index. A staged file is nowhere else before it is committed.
 pub(crate) struct Known(Option<Index>);
@@ -62,29 +49,6 @@ pub fn changes(worktree: &Worktree, initial_state: &InitialState) -> Result<Work
     Ok(changes)
 }
 
-/// Whether deleting the worktree would lose nothing but ignored files, copied files and files that setup created. If
-/// its initial state is unknown, only a missing worktree counts as unchanged.
-pub fn is_unchanged(worktree: &Worktree, initial_state: Option<&InitialState>) -> Result<bool> {
-    let base: Oid = worktree.base.parse()?;
-    let repo = open(&worktree.repo)?;
-    let admin = admin_dir(worktree)?;
-    let branch_moved = branch_tip(&repo, worktree)?.is_some_and(|tip| tip != base);
-    if branch_moved || UNDER_WAY.iter().any(|name| admin.join(name).symlink_metadata().is_ok()) {
-        return Ok(false);
-    }
-    match Path::new(&worktree.path).symlink_metadata() {
-        // The directory was deleted, and its HEAD with it.
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
-        Err(error) => return Err(at(Path::new(&worktree.path))(error)),
-        Ok(_) => {}
-    }
-    if head(&repo, &admin)? != Some(base) || is_staged(&repo, base, &admin)? {
-        return Ok(false);
-    }
-    let comparison = Comparison::at(worktree, initial_state.ok_or(WorktreeError::NoRecord)?)?;
-    Ok(!comparison.has_submodules() && comparison.differences()?.is_empty())
-}
-
 fn commits(worktree: &Worktree, comparison: &Comparison) -> Result<u64> {
     let tips = [head(&comparison.repo, &admin_dir(worktree)?)?, branch_tip(&comparison.repo, worktree)?];
     let mut walk = comparison.repo.revwalk()?;
@@ -100,7 +64,7 @@ fn commits(worktree: &Worktree, comparison: &Comparison) -> Result<u64> {
     Ok(count)
 }
 
-fn branch_tip(repo: &Repository, worktree: &Worktree) -> Result<Option<Oid>> {
+pub(crate) fn branch_tip(repo: &Repository, worktree: &Worktree) -> Result<Option<Oid>> {
     match repo.refname_to_id(&format!("refs/heads/{}", worktree.branch)) {
         Ok(tip) => Ok(Some(tip)),
         Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(None),
@@ -109,7 +73,7 @@ fn branch_tip(repo: &Repository, worktree: &Worktree) -> Result<Option<Oid>> {
 }
 
 /// The commit that HEAD of the worktree names, or `None` if it names an unborn branch.
-fn head(repo: &Repository, admin: &Path) -> Result<Option<Oid>> {
+pub(crate) fn head(repo: &Repository, admin: &Path) -> Result<Option<Oid>> {
     let path = admin.join("HEAD");
     let text = read_at_most(&path, 4096).map_err(at(&path))?.unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
@@ -119,11 +83,4 @@ fn head(repo: &Repository, admin: &Path) -> Result<Option<Oid>> {
         Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(None),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Whether the child's own index differs from the base. Staged content may be nowhere else.
-fn is_staged(repo: &Repository, base: Oid, admin: &Path) -> Result<bool> {
-    let index = Index::open(&admin.join("index"))?;
-    let tree = repo.find_commit(base)?.tree()?;
-    Ok(repo.diff_tree_to_index(Some(&tree), Some(&index), None)?.deltas().len() > 0)
 }

@@ -19,13 +19,14 @@ mod notes;
 mod plan;
 mod record;
 mod remove;
+mod unchanged;
 
 use std::path::{Path, PathBuf};
 
 use git2::{Repository, RepositoryOpenFlags};
 use plexus_protocol::worktree::Worktree;
 
-pub use changes::{changes, is_unchanged};
+pub use changes::changes;
 pub use configuration::read_repository_configuration_only;
 pub use diff::{WorktreeDiff, diff};
 pub use error::WorktreeError;
@@ -33,6 +34,7 @@ pub use notes::{Note, Notes, Stage};
 pub use plan::{FreshCheckout, Plan, Request};
 pub use record::{Baseline, InitialState, Record};
 pub use remove::remove;
+pub use unchanged::is_unchanged;
 
 type Result<T> = std::result::Result<T, WorktreeError>;
 

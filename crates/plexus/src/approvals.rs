@@ -8,9 +8,9 @@ use clap::builder::NonEmptyStringValueParser;
 use plexus_protocol::{ApprovalStatus, AskedOf};
 use serde_json::{Value, json};
 
+use crate::answer_confirmation::ending;
 use crate::error::ExpectedError;
 use crate::hub::{HubClient, JsonArg, block_on};
-use crate::outcome::ending;
 use crate::output;
 use crate::review::{self, Pager, Reviewed};
 use crate::settings::DataDirArg;

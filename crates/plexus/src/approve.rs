@@ -7,11 +7,11 @@ use plexus_protocol::loopback::Answered;
 use plexus_protocol::{Approval, ApprovalKind, ApprovalStatus, Object};
 use serde_json::{Value, json};
 
+use crate::answer_confirmation::{self, Outcome};
 use crate::approvals::find;
 use crate::editor::{self, EditError, Edited};
 use crate::error::ExpectedError;
 use crate::hub::{HubClient, JsonArg, block_on};
-use crate::outcome::{self, Outcome};
 use crate::review::confirm::{Confirmed, answers, confirm, is_interactive, line, prompt};
 use crate::review::original::original;
 use crate::review::question::questions;
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &ApproveArgs) -> Result<(), ExpectedError> {
         if args.json.json {
             output::json(&with_input(&answered, &answer));
         }
-        report(outcome::of(approval, &answer, &answered), args.json)
+        report(answer_confirmation::of(approval, &answer, &answered), args.json)
     })
 }
 
@@ -255,7 +255,9 @@ fn rule_for(approval: &Approval, given: &str) -> Result<String, ExpectedError> {
 pub(crate) fn still_open(approval: &Approval) -> Result<(), ExpectedError> {
     match approval.status {
         ApprovalStatus::Pending => Ok(()),
-        _ => Err(ExpectedError::Refused(format!("no longer open: {}", outcome::ending(approval)))),
+        _ => {
+            Err(ExpectedError::Refused(format!("no longer open: {}", answer_confirmation::ending(approval))))
+        }
     }
 }
 

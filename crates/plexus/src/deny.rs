@@ -9,7 +9,7 @@ use crate::approve::{report, still_open};
 use crate::error::ExpectedError;
 use crate::hub::{HubClient, JsonArg, block_on};
 use crate::settings::DataDirArg;
-use crate::{outcome, output};
+use crate::{answer_confirmation, output};
 
 /// Arguments of `plexus deny`.
 #[derive(Debug, Args)]
@@ -46,6 +46,6 @@ pub(crate) fn run(args: &DenyArgs) -> Result<(), ExpectedError> {
         if args.json.json {
             output::json(&answered);
         }
-        report(outcome::of(&approval, &answer, &answered), args.json)
+        report(answer_confirmation::of(&approval, &answer, &answered), args.json)
     })
 }

@@ -9,7 +9,7 @@ use crate::hub::{HubClient, JsonArg, block_on};
 use crate::output;
 use crate::settings::DataDirArg;
 use crate::show::Events;
-use crate::stored::StoredEvents;
+use crate::stored_events::StoredEvents;
 
 /// Arguments of `plexus logs`.
 #[derive(Debug, Args)]

@@ -3,6 +3,7 @@
 //! One verb is one file, and the libraries do the work. A first word that is not a verb is a namespace of the running hub
 //! (`plexus claudecode create …`), whose commands are generated from its schema.
 
+mod answer_confirmation;
 mod approvals;
 mod approve;
 mod attach;
@@ -19,6 +20,7 @@ mod down;
 mod editor;
 mod environment;
 mod error;
+mod escape;
 mod follow;
 mod fork;
 mod hub;
@@ -27,7 +29,6 @@ mod ls;
 mod mcp;
 mod mcp_config;
 mod orphaned;
-mod outcome;
 mod output;
 mod remember;
 mod review;
@@ -37,7 +38,7 @@ mod settings;
 mod show;
 mod status;
 mod stop;
-mod stored;
+mod stored_events;
 mod systemd;
 mod table;
 mod terminal;

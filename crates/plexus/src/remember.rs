@@ -10,8 +10,8 @@ use plexus_protocol::{Approval, ApprovalId};
 use serde_json::{Value, json};
 
 use crate::error::ExpectedError;
+use crate::escape::exact;
 use crate::hub::HubClient;
-use crate::review::width::exact;
 use crate::terminal::one_line;
 
 /// The rule to suggest for this approval; `None` if the user has to write it.

@@ -203,7 +203,7 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
             DurabilityName::Normal => Durability::Normal,
         },
         doors: file.doors.limits()?,
-        audit_webhook: file.audit.head_webhook.map(webhook).transpose()?,
+        head_webhook: file.audit.head_webhook.map(webhook).transpose()?,
         hub: Settings {
             claude: located(args.claude.or(file.claude).unwrap_or(usual.claude))?,
             worktrees_dir: file.worktrees_dir.map(|dir| apart(dir, &data_dir)).transpose()?,
@@ -211,7 +211,11 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
             home: usual.home,
             clean_env: file.clean_env,
             session_env: file.session_env,
-            user_settings: users_own(file.clean_env, file.user_settings),
+            user_settings: if file.clean_env || file.user_settings == Some(false) {
+                None
+            } else {
+                users_own()
+            },
             hubs_list: hubs_list(),
             sandbox: match file.sandbox {
                 SandboxName::Wanted => SandboxSetting::Wanted,
@@ -269,11 +273,8 @@ fn located(program: PathBuf) -> Result<PathBuf, ExpectedError> {
     if program.components().count() > 1 { std::path::absolute(&program).map_err(system) } else { Ok(program) }
 }
 
-/// The path of the user's Claude Code settings, unless agents must not use them.
-fn users_own(clean_env: bool, wanted: Option<bool>) -> Option<PathBuf> {
-    if clean_env || wanted == Some(false) {
-        return None;
-    }
+/// The path of the user's own Claude Code settings.
+fn users_own() -> Option<PathBuf> {
     let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = of("CLAUDE_CONFIG_DIR").or_else(|| of("HOME").map(|home| home.join(".claude")))?;
     Some(folder.join("settings.json"))

@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use plexus_protocol::Object;
 use serde_json::Value;
 
+use crate::escape::safe;
 use crate::review::{Row, change, fit};
-use crate::terminal::{one_line, safe, size, tool_line};
+use crate::terminal::{one_line, size, tool_line};
 
 /// Longest line of a call or a result.
 const WIDTH: usize = 120;

@@ -1,40 +1,10 @@
-//! Escapes text for a terminal. The text of an agent can contain characters that move the cursor, hide a line or reverse the reading
-//! order. All output passes through here, even if the hub has escaped it already.
+//! Short texts for a terminal: one line of a text, of a call, a duration. Also the size of the terminal.
 
-use std::borrow::Cow;
-
-use plexus_protocol::visible;
 use serde_json::Value;
-use unicode_width::UnicodeWidthChar as _;
 
-/// The maximum number of combining marks on one character; natural languages need no more.
-const MARKS: usize = 3;
+use crate::escape::safe;
 
-/// Escapes every misleading character and every combining mark above the maximum. Newlines and tabs stay.
-pub(crate) fn safe(text: &str) -> Cow<'_, str> {
-    let shown = visible(text).map_or(Cow::Borrowed(text), Cow::Owned);
-    if !shown.chars().any(is_mark) {
-        return shown;
-    }
-    let mut marks = 0;
-    let mut out = String::with_capacity(shown.len());
-    for c in shown.chars() {
-        marks = if is_mark(c) { marks + 1 } else { 0 };
-        if marks > MARKS {
-            out.extend(c.escape_unicode());
-        } else {
-            out.push(c);
-        }
-    }
-    Cow::Owned(out)
-}
-
-/// Whether it combines with the character before.
-fn is_mark(c: char) -> bool {
-    c.width() == Some(0)
-}
-
-/// The same in one line of at most `most` characters.
+/// `text` escaped, in one line of at most `most` characters.
 pub(crate) fn one_line(text: &str, most: usize) -> String {
     let mut line = String::new();
     for (count, c) in safe(text.trim_end()).chars().enumerate() {
@@ -108,18 +78,6 @@ pub(crate) fn now() -> u64 {
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn no_text_of_an_agent_moves_the_cursor_or_reverses_the_line() {
-        let hostile = "ok\u{1b}[2K\r\u{9b}31m\u{202e}evil\u{061c}\u{2066}\u{7f}\u{0}";
-        for shown in [safe(hostile).into_owned(), one_line(hostile, 200)] {
-            assert!(shown.starts_with("ok\\u{1b}[2K\\u{d}\\u{9b}31m\\u{202e}evil\\u{61c}"), "{shown}");
-            assert!(!shown.chars().any(char::is_control), "{shown}");
-        }
-        let zalgo = format!("e{}", "\u{301}".repeat(1000));
-        assert_eq!(safe(&zalgo).matches('\u{301}').count(), MARKS);
-        assert_eq!(safe("e\u{301}\tx\n"), "e\u{301}\tx\n");
-    }
 
     #[test]
     fn a_call_fits_in_one_line() {

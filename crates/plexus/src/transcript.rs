@@ -7,9 +7,9 @@ use plexus_protocol::claudecode::TranscriptResult;
 use serde_json::json;
 
 use crate::error::{ExpectedError, system};
+use crate::escape;
 use crate::hub::{HubClient, block_on};
 use crate::settings::DataDirArg;
-use crate::terminal;
 
 /// The format of the output.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &TranscriptArgs) -> Result<(), ExpectedError> {
             // The file may be printed to a terminal later. JSON escapes control characters itself.
             let shown = match args.format {
                 Format::Jsonl if !stdout.is_terminal() => text.as_str().into(),
-                Format::Markdown | Format::Jsonl | Format::Html => terminal::safe(&text),
+                Format::Markdown | Format::Jsonl | Format::Html => escape::safe(&text),
             };
             stdout.write_all(shown.as_bytes()).map_err(system)?;
             from = next;

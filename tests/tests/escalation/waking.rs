@@ -6,8 +6,8 @@ use plexus_testkit::rpc::{Door, McpClient, Rpc};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-/// A session after its first turn, with or without `wake`, and a child of it.
-async fn family(world: &World, wake: bool) -> anyhow::Result<(String, String)> {
+/// A session after its first turn, with this value of `wake`, and a child of it.
+async fn family(world: &World, wake: Value) -> anyhow::Result<(String, String)> {
     let prompt = script(&json!([{"say": "made"}]));
     let more = json!({"hub_tools": true, "approve_scope": ["*"], "wake": wake, "prompt": prompt});
     let parent = world.create("parent", more).await?;
@@ -45,7 +45,7 @@ async fn latest(world: &World, session: &str) -> anyhow::Result<Value> {
 async fn a_session_is_woken_once_for_an_approval() -> anyhow::Result<()> {
     let mut world =
         Setup::scripted().world("wakes").await?.context("the scripted agent is always available")?;
-    let (parent, child) = family(&world, true).await?;
+    let (parent, child) = family(&world, json!(true)).await?;
     let approval = ask(&world, &child).await?;
     assert_eq!(approval["asked_of"], json!({"kind": "session", "id": parent}));
     let woken = turn(&world, &parent, 2).await?;
@@ -70,7 +70,7 @@ async fn a_session_is_woken_once_for_an_approval() -> anyhow::Result<()> {
 async fn an_approval_during_a_turn_wakes_the_session_after_it_unless_it_was_interrupted() -> anyhow::Result<()>
 {
     let world = Setup::scripted().world("wakes").await?.context("the scripted agent is always available")?;
-    let (parent, child) = family(&world, true).await?;
+    let (parent, child) = family(&world, json!(true)).await?;
     let busy = json!([{"tool": "Bash", "input": {"command": "true"}}, {"say": "done"}]);
     world.chat(&parent, &script(&busy)).await?;
     let own = world.asked(&parent).await?.1;
@@ -96,7 +96,7 @@ async fn an_approval_during_a_turn_wakes_the_session_after_it_unless_it_was_inte
 #[tokio::test]
 async fn a_session_without_wake_is_not_woken() -> anyhow::Result<()> {
     let world = Setup::scripted().world("wakes").await?.context("the scripted agent is always available")?;
-    let (parent, child) = family(&world, false).await?;
+    let (parent, child) = family(&world, json!(false)).await?;
     let approval = ask(&world, &child).await?;
     world.call("loopback.respond", json!({"approval_id": approval["id"], "approve": true})).await?;
     assert_eq!(world.ended(&child).await?["status"], "complete");

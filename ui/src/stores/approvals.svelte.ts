@@ -1,6 +1,7 @@
 /** The open approvals, oldest first, kept up to date by the live stream, and those that were resolved while the page was open. */
 
 import { SvelteMap } from 'svelte/reactivity';
+import { compareApprovals } from '../pure/approvalOrder';
 import type { Approval } from '../wire';
 import { call } from './api';
 import { live } from './live.svelte';
@@ -19,9 +20,7 @@ class Approvals {
   /** Whether the list was read from the hub at least once. */
   loaded = $state(false);
 
-  open = $derived(
-    [...this.all.values()].sort((a, b) => a.created_at - b.created_at || this.number(a.id) - this.number(b.id)),
-  );
+  open = $derived([...this.all.values()].sort((a, b) => compareApprovals(a, b, (id) => this.number(id))));
 
   constructor() {
     live.listen({

@@ -71,25 +71,14 @@ pub(super) fn tracing_is_allowed() -> Protection {
     Protection::Open("`tracing` in plexus.toml is \"allowed\"".to_owned())
 }
 
+/// The Yama scope from which a user cannot trace processes that are not its descendants.
+const USERS_RESTRICTED_FROM: u32 = 1;
+/// The same for root, which has every capability in its own user namespace: lower scopes exempt CAP_SYS_PTRACE.
+const ROOT_RESTRICTED_FROM: u32 = 3;
+
 fn yama() -> Option<String> {
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok()?;
-    let scope = scope.trim().parse().ok()?;
-    yama_holds(scope, geteuid().is_root()).then(|| format!("Yama (ptrace_scope {scope})"))
-}
-
-/// Root has every capability in its own user namespace, and Yama below scope 3 exempts CAP_SYS_PTRACE.
-fn yama_holds(scope: u32, is_root: bool) -> bool {
-    scope >= 3 || scope >= 1 && !is_root
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn yama_restricts_root_only_at_scope_3() {
-        let held = |is_root| [0, 1, 2, 3].map(|scope| yama_holds(scope, is_root));
-        assert_eq!(held(false), [false, true, true, true]);
-        assert_eq!(held(true), [false, false, false, true]);
-    }
+    let scope: u32 = scope.trim().parse().ok()?;
+    let restricted_from = if geteuid().is_root() { ROOT_RESTRICTED_FROM } else { USERS_RESTRICTED_FROM };
+    (scope >= restricted_from).then(|| format!("Yama (ptrace_scope {scope})"))
 }

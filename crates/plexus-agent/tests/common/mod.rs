@@ -37,17 +37,17 @@ pub async fn gone(identity: &ProcessIdentity) {
     }
 }
 
-/// `examples/keep.rs`, which cargo builds with the tests.
+/// `examples/keeper_only.rs`, which cargo builds with the tests.
 pub fn keep_program() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
-    let program = tests.parent().unwrap().parent().unwrap().join("examples/keep");
-    assert!(program.exists(), "build it first: cargo build -p plexus-agent --example keep");
+    let program = tests.parent().unwrap().parent().unwrap().join("examples/keeper_only");
+    assert!(program.exists(), "build it first: cargo build -p plexus-agent --example keeper_only");
     program
 }
 
-/// `examples/reach.rs` in the directory of a run that was started with `start_under`. Another user may have no access to the directory
+/// `examples/sandbox_attacker.rs` in the directory of a run that was started with `start_under`. Another user may have no access to the directory
 /// where it was built.
-pub const REACH: &str = "./reach";
+pub const ATTACKER: &str = "./sandbox_attacker";
 
 /// Copies a program into the directory of a run.
 fn provide(program: &Path, home: &Path) -> PathBuf {
@@ -142,7 +142,7 @@ impl Run {
         let (home, dir, session) = Self::directory();
         let launch = launch(&home, Path::new("/bin/sh"), args, Streams::Lines, sandbox(home.path()));
         let keep = provide(&keep_program(), home.path());
-        provide(&keep_program().with_file_name("reach"), home.path());
+        provide(&keep_program().with_file_name("sandbox_attacker"), home.path());
         let keeper = home.path().join("keeper.sh");
         // The files that `Keeper::start` writes change their owner afterwards.
         let user = match under.user {

@@ -8,9 +8,9 @@ use plexus_store::{FeedEntry, OnBehalf, Store};
 use tokio::sync::watch;
 
 use super::{Follow, PAGE};
-use crate::access::on_behalf_of;
-use crate::access::{self, Admitted, Needs};
-use crate::caller::Caller;
+use crate::callers::access::on_behalf_of;
+use crate::callers::access::{self, Admitted, Needs};
+use crate::callers::caller::Caller;
 use crate::errors::store_error;
 use crate::metrics::{GaugeGuard, Stream};
 use crate::view;

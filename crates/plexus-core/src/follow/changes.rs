@@ -8,9 +8,9 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::Follow;
-use crate::access::on_behalf_of;
-use crate::access::{self, Needs};
-use crate::caller::Caller;
+use crate::callers::access::on_behalf_of;
+use crate::callers::access::{self, Needs};
+use crate::callers::caller::Caller;
 use crate::metrics::{GaugeGuard, Stream};
 use plexus_book::{Topic, next};
 

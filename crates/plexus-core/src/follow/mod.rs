@@ -20,9 +20,9 @@ pub use changes::ChangeFollower;
 pub(crate) use live::LiveSessions;
 use live::{LiveEvents, Lookup};
 
-use crate::access::on_behalf_of;
-use crate::access::{self, Needs};
-use crate::caller::Caller;
+use crate::callers::access::on_behalf_of;
+use crate::callers::access::{self, Needs};
+use crate::callers::caller::Caller;
 use crate::deltas::Deltas;
 use crate::errors::store_error;
 use crate::housekeeping::{check_kept, gone};

@@ -9,13 +9,13 @@ use plexus_store::CallIds;
 use serde_json::Value;
 
 use super::Hub;
-use crate::access;
-use crate::caller::Caller;
-use crate::door_metrics::DoorFigures;
+use crate::approvals::permit::PermitTicket;
+use crate::callers::access;
+use crate::callers::caller::Caller;
+use crate::callers::tokens::{self, Known};
 use crate::follow::{ApprovalFollower, ChangeFollower, EventCursor, SessionFollower};
 use crate::metrics::Current;
-use crate::permit::PermitTicket;
-use crate::tokens::{self, Known};
+use crate::metrics::doors::DoorFigures;
 
 impl Hub {
     /// The caller that a token identifies.

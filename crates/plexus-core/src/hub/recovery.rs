@@ -11,7 +11,7 @@ use super::Hub;
 use crate::ChildMcp;
 use crate::housekeeping::{self, Housekeeping};
 use crate::limits::input_size;
-use crate::run_process;
+use crate::processes::run_process;
 
 impl Hub {
     /// Adopts children that live or ended meanwhile, running turns and open approvals.

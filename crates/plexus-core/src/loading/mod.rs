@@ -20,8 +20,8 @@ pub(crate) use servers::{HUB_SERVER, given};
 pub(crate) use user::UserSettings;
 pub(crate) use user_file::FromUser;
 
-use crate::access::Admitted;
-use crate::files::Files;
+use crate::callers::access::Admitted;
+use crate::processes::files::Files;
 
 /// Whether a session loads the configuration of its project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,8 +19,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{agents, servers};
-use crate::files::{FileError, Files};
-use crate::secret::content_hash;
+use crate::callers::secret::content_hash;
+use crate::processes::files::{FileError, Files};
 use plexus_book::now;
 
 /// The size limit of a project's configuration, so that nobody can fill the hub's disk with it.

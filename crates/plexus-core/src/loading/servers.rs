@@ -9,8 +9,8 @@ use plexus_protocol::{Error, ErrorKind};
 
 use plexus_store::Store;
 
-use crate::access::Admitted;
-use crate::inheritance::own_config;
+use crate::callers::access::Admitted;
+use crate::policy::inheritance::own_config;
 
 /// The name of the hub's own server. No other server may use it, because the gate allows the hub's tools.
 pub(crate) const HUB_SERVER: &str = "plexus";

@@ -12,8 +12,8 @@ use std::sync::{Mutex, PoisonError};
 use plexus_policy::{RuleEffect, RuleEntry};
 
 use super::user_file::{FromUser, differences, read};
-use crate::files::Files;
 use crate::policy::Restriction;
+use crate::processes::files::Files;
 
 /// The user's settings in effect, or the reason why they are unusable.
 pub(crate) type LoadedSettings = Result<FromUser, String>;

@@ -8,7 +8,7 @@ use plexus_protocol::Object;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::files::{FileError, Files};
+use crate::processes::files::{FileError, Files};
 
 /// Variables for the model provider: its address, the model and the credentials.
 const PROVIDER: [&str; 38] = [

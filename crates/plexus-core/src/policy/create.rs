@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::Policy;
 use super::gate::GateDecision;
 use super::in_force::{Policies, Ruling};
-use crate::access::{self, Admitted};
+use crate::callers::access::{self, Admitted};
 use crate::errors::session_not_found;
 use crate::errors::store_error;
 use crate::lineage::{CheckedCall, Lineage, known_lineage};

@@ -4,6 +4,7 @@
 mod create;
 mod gate;
 mod in_force;
+pub(crate) mod inheritance;
 mod resolve_open;
 mod restriction;
 #[cfg(test)]

@@ -10,7 +10,7 @@ use plexus_store::{ApprovalRow, OpenFilter, RuleRow};
 use super::Policy;
 use super::gate::GateDecision;
 use super::in_force::{Policies, view};
-use crate::access::{self, Admitted};
+use crate::callers::access::{self, Admitted};
 use crate::errors::store_error;
 use plexus_book::now;
 use plexus_book::{Book, Resolved};

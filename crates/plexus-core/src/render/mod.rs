@@ -10,7 +10,7 @@ use plexus_protocol::Object;
 use plexus_protocol::arbor::{Node, Role};
 use serde_json::{Value, json};
 
-use crate::edited::{answers, input_change};
+use crate::approvals::edited::{answers, input_change};
 
 pub(crate) use html::{PAGE_END, html, page_start};
 

@@ -10,7 +10,7 @@ use plexus_store::{RunRow, RunState, StoreError};
 use super::child::Child;
 use super::machine::{Input, RecoveredRun, Snapshot};
 use super::owner::{Closing, Owner};
-use crate::run_process;
+use crate::processes::run_process;
 
 /// The pause before another try.
 const RETRY_AFTER: Duration = Duration::from_millis(500);

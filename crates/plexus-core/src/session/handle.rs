@@ -7,8 +7,8 @@ use plexus_store::{ApprovalRow, Change};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Command, PermitCommand, Prompt};
+use crate::callers::secret::new_token;
 use crate::errors::shutting_down;
-use crate::secret::new_token;
 use crate::session::{NewStream, Permitted};
 
 /// Sends commands to the task that owns a session.

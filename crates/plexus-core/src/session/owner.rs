@@ -19,7 +19,7 @@ use super::Command;
 use super::child::{Activity, Child, Unread, activity};
 use super::machine::{Input, Machine, Now, Shared};
 use crate::lineage::known_lineage;
-use crate::parts::Parts;
+use crate::shared_parts::Parts;
 
 /// How much of a journal is read before the owner checks for commands again.
 pub(super) const BATCH_BYTES: usize = 256 * 1024;

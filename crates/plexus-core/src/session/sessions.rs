@@ -10,7 +10,7 @@ use plexus_protocol::SessionId;
 use tokio::sync::mpsc;
 
 use super::{SessionHandle, owner};
-use crate::parts::Parts;
+use crate::shared_parts::Parts;
 
 /// The pause before a panicked owner is replaced: a fault that recurs at once must not keep a core busy.
 const AFTER_PANIC: Duration = Duration::from_secs(1);

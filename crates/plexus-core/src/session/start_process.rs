@@ -18,11 +18,11 @@ use super::machine::{Prepared, StartFailure, Started, cost_budget, dollars_left}
 use super::owner::{Closing, Owner};
 use super::transcript::Found;
 use crate::ChildMcp;
-use crate::child_mcp::{CALL_TIMEOUT_MS, http_server};
-use crate::environment::environment;
+use crate::callers::secret::{new_token, token_hash};
 use crate::loading::{HUB_SERVER, Loaded, changed};
-use crate::run_process;
-use crate::secret::{new_token, token_hash};
+use crate::processes::child_mcp::{CALL_TIMEOUT_MS, http_server};
+use crate::processes::environment::environment;
+use crate::processes::run_process;
 use plexus_book::kill_point;
 
 /// The pause before another try to release a keeper.

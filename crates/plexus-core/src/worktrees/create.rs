@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use super::setup::Setup;
 use super::{WorkError, message_of, notes, off_thread, record};
 use crate::errors::shutting_down;
-use crate::inheritance::working_dir_of;
-use crate::parts::Parts;
+use crate::policy::inheritance::working_dir_of;
+use crate::shared_parts::Parts;
 use plexus_book::kill_point;
 
 /// The default time limit of a setup command.

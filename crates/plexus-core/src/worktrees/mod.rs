@@ -16,7 +16,7 @@ use plexus_worktree::{InitialState, Notes, Record, WorktreeDiff, WorktreeError};
 use serde_json::Value;
 
 use crate::Settings;
-use crate::parts::Parts;
+use crate::shared_parts::Parts;
 
 pub(crate) use create::PendingWorktree;
 

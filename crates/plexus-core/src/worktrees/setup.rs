@@ -14,9 +14,9 @@ use plexus_protocol::{Error, ErrorKind, MAX_TEXT_BYTES, SessionId, shorten};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::environment::environment;
 use crate::errors::shutting_down;
-use crate::parts::Parts;
+use crate::processes::environment::environment;
+use crate::shared_parts::Parts;
 
 /// The number of output lines in a failure report.
 const LINES: usize = 20;

@@ -27,9 +27,9 @@ use tokio_util::sync::CancellationToken;
 use super::stream as sse;
 use crate::body::ReadBody;
 use crate::callers;
-use crate::doors::Doors;
 use crate::refusal::Refusal;
 use crate::response_body::holding;
+use crate::routes::Doors;
 
 /// `POST /mcp`.
 pub(crate) async fn post(

@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use crate::body::ReadBody;
 use crate::callers::{Call, Charge};
-use crate::doors::Doors;
 use crate::response_body::holding;
+use crate::routes::Doors;
 use crate::rpc::envelope::{Incoming, Member, answer, hub_shut_down};
 
 /// The number of calls of a batch that run at once. Memory holds the result of each.

@@ -20,10 +20,10 @@ use tokio::time::Instant;
 
 use crate::callers::{self, Charge};
 use crate::connections::{Connection, Occupied};
-use crate::doors::Doors;
+use crate::json_value_count;
 use crate::refusal::Refusal;
+use crate::routes::Doors;
 use crate::rpc::envelope::{Call, Incoming, Member, answer, notification};
-use crate::values;
 
 /// The largest message to read. It exceeds the body limit, so that the hub can answer an oversized message instead of
 /// closing the connection.
@@ -136,7 +136,7 @@ fn handle(
         calls.spawn(async move { send(&outgoing, Refusal::TooLarge.to_json()).await });
         return;
     }
-    if !values::are_within_limit(bytes) {
+    if !json_value_count::are_within_limit(bytes) {
         calls.spawn(async move { send(&outgoing, Refusal::TooManyValues.to_json()).await });
         return;
     }

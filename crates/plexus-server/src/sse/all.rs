@@ -19,7 +19,7 @@ use super::approvals::Approvals;
 use super::changes::Changes;
 use super::sessions::Session;
 use super::{Block, EventSource, error_response, response};
-use crate::doors::Doors;
+use crate::routes::Doors;
 
 /// The start position, and the selected session.
 #[derive(Debug, Default, Deserialize)]

@@ -8,7 +8,7 @@ use plexus_core::{Caller, ChangeFollower, Door};
 use plexus_protocol::{Error, Principal};
 
 use super::{Block, EventSource, error_response, response};
-use crate::doors::Doors;
+use crate::routes::Doors;
 
 /// Serves the stream.
 pub(crate) async fn get(State(doors): State<Doors>, Extension(principal): Extension<Principal>) -> Response {

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::doors::Doors;
+use crate::routes::Doors;
 
 /// The heartbeat of a silent stream.
 const HEARTBEAT: Bytes = Bytes::from_static(b": alive\n\n");

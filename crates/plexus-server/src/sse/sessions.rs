@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Block, Data, EventSource, error_response, response};
-use crate::doors::Doors;
+use crate::routes::Doors;
 
 /// The start position.
 #[derive(Debug, Default, Deserialize)]

@@ -1,5 +1,5 @@
-//! Reads and verifies the audit log. Its rules are in `crate::domain::audit_log`, the contents of its entries in
-//! `crate::domain::audit`.
+//! Reads and verifies the audit log. Its rules are in `crate::domain::audit_chain`, the contents of its entries in
+//! `crate::domain::audit_entries`.
 
 use std::io;
 

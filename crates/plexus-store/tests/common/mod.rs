@@ -184,10 +184,10 @@ pub fn passes_on(approval: ApprovalId, from: &[AskedOf], to: AskedOf, by: Decide
     Change::Escalate { approval, passed_over: passed.collect(), to, escalates_at: Some(NOW + 5) }
 }
 
-/// The operator's answer.
-pub fn decision(approve: bool) -> Decision {
+/// The decision of an operator who allows a call.
+pub fn allowed() -> Decision {
     Decision {
-        approve,
+        approve: true,
         message: Some("as I said".to_owned()),
         updated_input: Some(object(json!({"command": "ls -l"}))),
         mode: None,
@@ -198,14 +198,19 @@ pub fn decision(approve: bool) -> Decision {
     }
 }
 
+/// The decision of an operator who denies a call.
+pub fn denied() -> Decision {
+    Decision { approve: false, ..allowed() }
+}
+
 /// The operator allows the call.
 pub fn allows(approval: ApprovalId) -> Change {
-    Change::Resolve { approval, status: ApprovalStatus::Allowed, decision: Box::new(decision(true)) }
+    Change::Resolve { approval, status: ApprovalStatus::Allowed, decision: Box::new(allowed()) }
 }
 
 /// The operator denies the call.
 pub fn denies(approval: ApprovalId) -> Change {
-    Change::Resolve { approval, status: ApprovalStatus::Denied, decision: Box::new(decision(false)) }
+    Change::Resolve { approval, status: ApprovalStatus::Denied, decision: Box::new(denied()) }
 }
 
 /// A store in this file; the tests do not need disk syncs.

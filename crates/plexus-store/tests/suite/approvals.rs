@@ -51,7 +51,7 @@ pub async fn the_event_of_an_edited_call_contains_the_input_that_ran(store: Arc<
         let requested = new.approval.input.clone();
         let id = ask(&*store, new).await;
         let updated = if edited { json!({"command": "ls"}).as_object().unwrap().clone() } else { requested };
-        let decision = Box::new(Decision { updated_input: Some(updated.clone()), ..decision(true) });
+        let decision = Box::new(Decision { updated_input: Some(updated.clone()), ..allowed() });
         let resolve = Change::Resolve { approval: id, status: ApprovalStatus::Allowed, decision };
         let made = store.commit(NOW + 3, vec![resolve]).await.unwrap();
         let shown = made.events[0].event.get("updated_input");
@@ -80,7 +80,7 @@ pub async fn a_resolved_approval_is_reported_in_its_turn_and_to_its_addressee(st
     let read = store.approval(id).await.unwrap().unwrap();
     for row in [&made.approvals[0], &read] {
         assert_eq!((row.approval.status, row.approval.resolved_at), (ApprovalStatus::Denied, Some(NOW + 3)));
-        assert_eq!(row.approval.decision, Some(decision(false)));
+        assert_eq!(row.approval.decision, Some(denied()));
     }
     assert!(open_ids(&*store, OpenFilter::All).await.is_empty());
 }
@@ -94,7 +94,7 @@ pub async fn an_approval_is_decided_once(store: Arc<dyn Store>) {
     match refused(&*store, denies(id)).await {
         Refusal::AlreadyResolved(row) => {
             assert_eq!((row.approval.id, row.approval.status), (id, ApprovalStatus::Allowed));
-            assert_eq!(row.approval.decision, Some(decision(true)));
+            assert_eq!(row.approval.decision, Some(allowed()));
         }
         other => panic!("{other:?}"),
     }
@@ -141,7 +141,7 @@ pub async fn a_late_expiry_changes_nothing(store: Arc<dyn Store>) {
     let expires = |approval| Change::ResolveIfPending {
         approval,
         status: ApprovalStatus::Expired,
-        decision: Box::new(decision(false)),
+        decision: Box::new(denied()),
     };
     let late = store.commit(NOW + 60, vec![expires(answered)]).await.unwrap();
     assert!(late.events.is_empty() && late.feed.is_empty() && late.approvals.is_empty(), "{late:?}");

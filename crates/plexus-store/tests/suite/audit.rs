@@ -53,7 +53,7 @@ pub async fn a_decision_is_logged_with_the_call_and_its_history(store: Arc<dyn S
         digest: Some("digest".to_owned()),
         cwd: Some("/work/here".to_owned()),
         input: Some(asked.input),
-        updated_input: decision(true).updated_input,
+        updated_input: allowed().updated_input,
         message: Some("as I said".to_owned()),
         gate: Some(object(json!({"answer": "ask", "reason": "rule 7"}))),
         asked_of: Some(AskedOf::Operator),
@@ -65,7 +65,7 @@ pub async fn a_decision_is_logged_with_the_call_and_its_history(store: Arc<dyn S
     assert_eq!(committed.audit.as_ref(), Some(&head), "a commit returns the head of the log");
 
     let expired = ask(&*store, question(session, 1, "u")).await;
-    let by_hub = plexus_protocol::Decision { by: Decider::Hub, right: Right::Expiry, ..decision(false) };
+    let by_hub = plexus_protocol::Decision { by: Decider::Hub, right: Right::Expiry, ..denied() };
     let status = ApprovalStatus::Expired;
     let expires = Change::ResolveIfPending { approval: expired, status, decision: Box::new(by_hub) };
     store.commit(NOW + 60, vec![expires]).await.unwrap();
@@ -95,7 +95,7 @@ pub async fn a_refused_commit_has_no_audit_entry(store: Arc<dyn Store>) {
     let late = Change::ResolveIfPending {
         approval: id,
         status: ApprovalStatus::Expired,
-        decision: Box::new(decision(false)),
+        decision: Box::new(denied()),
     };
     let committed = store.commit(NOW + 60, vec![late]).await.unwrap();
     assert_eq!((store.audit_head().await.unwrap(), committed.audit), (decided, None));

@@ -11,7 +11,7 @@ use plexus_store::{
 };
 use serde_json::json;
 
-use crate::common::{NOW, commit, create, decision, new_session, object, refused, said, start_turn};
+use crate::common::{NOW, allowed, commit, create, new_session, object, refused, said, start_turn};
 
 /// Creates a session below another.
 async fn below(store: &dyn Store, parent: SessionId, name: &str) -> SessionId {
@@ -45,7 +45,7 @@ async fn budget(store: &dyn Store, session: SessionId, limit: BudgetLimit) -> Bu
 }
 
 fn grants(approval: ApprovalId, more: u64) -> Change {
-    let decision = Decision { updated_input: Some(object(json!({"more": more}))), ..decision(true) };
+    let decision = Decision { updated_input: Some(object(json!({"more": more}))), ..allowed() };
     Change::Resolve { approval, status: ApprovalStatus::Allowed, decision: Box::new(decision) }
 }
 

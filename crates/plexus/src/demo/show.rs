@@ -6,9 +6,10 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::DemoHub;
+use crate::escape::safe;
 use crate::review::{Reviewed, Row, rows};
 use crate::show::{Requested, changed, short};
-use crate::terminal::{now, safe};
+use crate::terminal::now;
 
 /// Events as lines.
 #[derive(Default)]

@@ -13,7 +13,7 @@ use super::diff::{self, Edit, Occurrences};
 use super::original::{Escapes, comparable, original};
 use super::question::{Question, questions};
 use super::row::{Row, Tone};
-use super::width::exact;
+use crate::escape::exact;
 
 /// The prefix of further lines of a text. Without it they would look like fields, and a line of a command like a description.
 const TEXT: &str = "| ";

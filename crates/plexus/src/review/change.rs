@@ -7,7 +7,7 @@ use plexus_protocol::{Approval, ApprovalKind, Object};
 use super::approval::field;
 use super::original::{Escapes, original};
 use super::row::{Row, Tone};
-use super::width::exact;
+use crate::escape::exact;
 
 /// The prefix of the row that names the unchanged fields.
 const UNCHANGED: &str = "  unchanged: ";

@@ -5,7 +5,7 @@ use plexus_core::call_digest;
 use plexus_protocol::{Approval, Object, visible};
 use serde_json::Value;
 
-use super::width::is_misleading;
+use crate::escape::is_misleading;
 
 /// The maximum number of escapes for which all combinations are tried.
 const TRIED: u32 = 10;

@@ -4,7 +4,7 @@ use plexus_protocol::Object;
 use serde_json::Value;
 
 use super::row::{Row, Tone};
-use super::width::exact;
+use crate::escape::exact;
 
 /// One question of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,8 @@
 
 use std::borrow::Cow;
 
-use super::width::{clean, exact, wrap};
+use super::width::wrap;
+use crate::escape::{clean, exact};
 
 /// The meaning of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use super::question::{self, TypedAnswer};
 use super::screen::{Bottom, OutputMode};
 use super::{Purpose, TerminalSession};
+use crate::answer_confirmation::{self, Outcome};
 use crate::approve::allow;
 use crate::client::CallError;
 use crate::error::ExpectedError;
-use crate::outcome::{self, Outcome};
+use crate::escape::exact;
 use crate::review::page::height_above;
 use crate::review::question::{Reply, confirm_free_text, questions};
-use crate::review::width::exact;
 use crate::review::{self, Pager, Reviewed, Row};
 use crate::terminal::{now, one_line, size};
 use crate::{remember, show};
@@ -285,7 +285,7 @@ impl TerminalSession<'_> {
     /// Answers the approval on the screen, confirms the answer, and shows the next one. If the hub refuses, shows it again.
     async fn respond(&mut self, approval: &Approval, answer: Value) -> Result<(), ExpectedError> {
         let refused = match self.hub.respond(answer.clone()).await {
-            Ok(answered) => match outcome::of(approval, &answer, &answered) {
+            Ok(answered) => match answer_confirmation::of(approval, &answer, &answered) {
                 Outcome::Done(description) | Outcome::TooLate(description) => {
                     self.screen.say(&format!("plexus: {description}"));
                     None

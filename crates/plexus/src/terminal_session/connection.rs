@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use super::screen::Bottom;
 use super::{Connection, TerminalSession};
+use crate::answer_confirmation;
 use crate::error::ExpectedError;
-use crate::outcome;
 
 /// How long a probe of a disconnected hub may take; Ctrl-C waits for as long.
 const PROBE: Duration = Duration::from_secs(2);
@@ -66,7 +66,7 @@ impl TerminalSession<'_> {
         self.screen.say("plexus: Reconnected.");
         match found {
             Some(found) if found.approval.status != ApprovalStatus::Pending => {
-                self.screen.say(&format!("plexus: {}", outcome::ending(&found.approval)));
+                self.screen.say(&format!("plexus: {}", answer_confirmation::ending(&found.approval)));
                 self.open.pop_front();
                 self.show_next();
             }

@@ -8,10 +8,10 @@ use tokio::time::Instant;
 use super::TerminalSession;
 use super::answering::Awaiting;
 use super::screen::OutputMode;
+use crate::answer_confirmation::Resolution;
 use crate::error::ExpectedError;
 use crate::follow::StreamItem;
-use crate::outcome::Resolution;
-use crate::{outcome, output};
+use crate::{answer_confirmation, output};
 
 impl TerminalSession<'_> {
     /// Handles an event of the session. Returns the status of its turn if the conversation ends with it.
@@ -58,7 +58,11 @@ impl TerminalSession<'_> {
                 self.resolved(event["approval_id"].as_str().unwrap_or_default(), |approval| match status {
                     Ok(status) => {
                         let updated_input = event["updated_input"].as_object();
-                        outcome::ended(approval, status, Resolution { by: by.as_ref(), updated_input })
+                        answer_confirmation::ended(
+                            approval,
+                            status,
+                            Resolution { by: by.as_ref(), updated_input },
+                        )
                     }
                     Err(_) => "the approval is no longer open".to_owned(),
                 });
@@ -141,7 +145,7 @@ impl TerminalSession<'_> {
         };
         let id = approval.id.to_string();
         if approval.status != ApprovalStatus::Pending {
-            self.resolved(&id, |_| outcome::ending(&approval));
+            self.resolved(&id, |_| answer_confirmation::ending(&approval));
         } else if approval.session_id != self.id
             && approval.asked_of == plexus_protocol::AskedOf::Operator
             && self.is_below(approval.session_id).await?

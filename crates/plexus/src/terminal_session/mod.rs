@@ -29,7 +29,7 @@ use crate::hub::{HubClient, JsonArg};
 use crate::ls;
 use crate::review::Reviewed;
 use crate::show::Events;
-use crate::stored::StoredEvents;
+use crate::stored_events::StoredEvents;
 use crate::terminal::{age, hub_advice};
 use crate::typed::{Typed, UnpromptedInput};
 

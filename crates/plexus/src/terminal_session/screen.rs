@@ -3,8 +3,8 @@
 
 use std::io::Write as _;
 
+use crate::escape::safe;
 use crate::output;
-use crate::terminal::safe;
 
 /// The reader of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

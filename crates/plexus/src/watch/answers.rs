@@ -7,10 +7,10 @@ use super::foot::fits_beside_prompt;
 use super::guards::shown_in_full;
 use super::model::{Confirmation, InputPurpose, Mode, Model};
 use super::update::Effect;
-use crate::outcome::confirmed;
+use crate::answer_confirmation::confirmed;
+use crate::escape::{exact, one_line};
 use crate::review::approval::span;
 use crate::review::question::{Question, Reply};
-use crate::review::width::{exact, one_line};
 
 /// Answers an approval.
 pub(super) fn answer(model: &mut Model, approval: &Approval, mut params: Value) -> Vec<Effect> {

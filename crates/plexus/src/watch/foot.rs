@@ -7,9 +7,10 @@ use ratatui::widgets::{Clear, Paragraph};
 
 use super::keys::KEYS;
 use super::model::{Confirmation, InputPurpose, Mode, Model};
-use super::view::{Paint, framed};
+use super::view::{Focus, Paint, framed};
+use crate::escape::{exact, one_line};
 use crate::review::Tone;
-use crate::review::width::{columns, cut, end, exact, one_line};
+use crate::review::width::{columns, cut, end};
 
 /// Draws the last line: a message, a prompt or the keys.
 pub(super) fn foot(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) {
@@ -86,7 +87,7 @@ pub(super) fn help(frame: &mut Frame<'_>, paint: Paint) {
     let [_, middle, _] =
         Layout::horizontal([Constraint::Fill(1), Constraint::Length(76), Constraint::Fill(1)]).areas(middle);
     frame.render_widget(Clear, middle);
-    let inner = framed(frame, middle, "Keys", true);
+    let inner = framed(frame, middle, "Keys", Focus::Here);
     let lines: Vec<Line<'_>> = KEYS
         .iter()
         .map(|(key, does)| Line::styled(format!(" {key:<10} {does}"), paint.tone(Tone::Plain)))

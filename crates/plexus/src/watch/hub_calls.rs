@@ -11,9 +11,9 @@ use tokio::task::JoinSet;
 
 use super::feed;
 use super::update::Event;
+use crate::answer_confirmation::ending;
 use crate::client::{CallError, Client};
 use crate::hub::{ANSWERED_WITHIN, HubClient};
-use crate::outcome::ending;
 use crate::remember;
 use crate::review::Reviewed;
 

@@ -11,9 +11,9 @@ use serde_json::Value;
 use super::keys;
 use super::log::Log;
 use super::model::{Confirmation, HubState, InputPurpose, Interaction, Mode, Model, Pane};
-use crate::outcome::ending;
+use crate::answer_confirmation::ending;
+use crate::escape::one_line;
 use crate::review::Reviewed;
-use crate::review::width::one_line;
 
 /// An event.
 #[derive(Debug)]

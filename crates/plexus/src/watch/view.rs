@@ -11,8 +11,9 @@ use ratatui::widgets::{Block, Paragraph};
 
 use super::foot::{foot, help};
 use super::model::{Confirmation, HubState, Mode, Model, Pane};
+use crate::escape::one_line;
 use crate::review::approval::span;
-use crate::review::width::{cut, one_line};
+use crate::review::width::cut;
 use crate::review::{Row, Tone};
 use crate::terminal::hub_advice;
 
@@ -112,7 +113,7 @@ fn sessions(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) {
     let shown = model.sessions_shown();
     let at = shown.iter().position(|session| Some(session.id) == model.session);
     let rows = shown.iter().map(|session| session_row(session)).collect();
-    list(frame, area, paint, Listed { title: "Sessions", here: model.pane == Pane::Sessions, rows, at });
+    list(frame, area, paint, Listed { title: "Sessions", focus: Focus::of(model, Pane::Sessions), rows, at });
 }
 
 fn session_row(session: &SessionView) -> (Tone, String) {
@@ -156,19 +157,37 @@ fn approvals(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) {
         (Tone::Warn, one_line(&format!("{age:>3} {}: {}{mark}", approval.session_name, approval.tool_name)))
     };
     let rows = shown.iter().map(row).collect();
-    list(frame, area, paint, Listed { title: "Approvals", here: model.pane == Pane::Approvals, rows, at });
+    list(
+        frame,
+        area,
+        paint,
+        Listed { title: "Approvals", focus: Focus::of(model, Pane::Approvals), rows, at },
+    );
+}
+
+/// Whether keys act on a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Focus {
+    Here,
+    Elsewhere,
+}
+
+impl Focus {
+    fn of(model: &Model, pane: Pane) -> Self {
+        if model.pane == pane { Self::Here } else { Self::Elsewhere }
+    }
 }
 
 /// A list to select from.
 struct Listed {
     title: &'static str,
-    here: bool,
+    focus: Focus,
     rows: Vec<(Tone, String)>,
     at: Option<usize>,
 }
 
 fn list(frame: &mut Frame<'_>, area: Rect, paint: Paint, listed: Listed) {
-    let inner = framed(frame, area, listed.title, listed.here);
+    let inner = framed(frame, area, listed.title, listed.focus);
     let height = usize::from(inner.height).max(1);
     let first = listed.at.map_or(0, |at| (at + 1).saturating_sub(height));
     let lines: Vec<Line<'_>> = listed
@@ -181,16 +200,22 @@ fn list(frame: &mut Frame<'_>, area: Rect, paint: Paint, listed: Listed) {
             let chosen = listed.at == Some(number);
             let text = format!("{}{text}", if chosen { "> " } else { "  " });
             let style = paint.tone(*tone);
-            let style = if chosen && listed.here { style.add_modifier(Modifier::REVERSED) } else { style };
+            let style = if chosen && listed.focus == Focus::Here {
+                style.add_modifier(Modifier::REVERSED)
+            } else {
+                style
+            };
             Line::styled(cut(&text, inner.width.into()), style)
         })
         .collect();
     frame.render_widget(Paragraph::new(lines), inner);
 }
 
-pub(super) fn framed(frame: &mut Frame<'_>, area: Rect, title: &str, here: bool) -> Rect {
-    let title = if here { format!("[{title}]") } else { format!(" {title} ") };
-    let style = if here { Style::default().add_modifier(Modifier::BOLD) } else { Style::default() };
+pub(super) fn framed(frame: &mut Frame<'_>, area: Rect, title: &str, focus: Focus) -> Rect {
+    let (title, style) = match focus {
+        Focus::Here => (format!("[{title}]"), Style::default().add_modifier(Modifier::BOLD)),
+        Focus::Elsewhere => (format!(" {title} "), Style::default()),
+    };
     let block = Block::bordered().title(cut(&title, area.width.saturating_sub(2).into())).border_style(style);
     let inner = block.inner(area);
     frame.render_widget(block, area);
@@ -222,7 +247,7 @@ fn question(model: &mut Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) 
     } else {
         "Approval".to_owned()
     };
-    let inner = framed(frame, area, &title, false);
+    let inner = framed(frame, area, &title, Focus::Elsewhere);
     let lines: Vec<Line<'_>> = match all {
         0 => vec![Line::styled("no open approvals", paint.tone(Tone::Dim))],
         _ => model.shown.rows.iter().skip(model.down).take(height).map(|row| line(row, paint)).collect(),
@@ -233,7 +258,7 @@ fn question(model: &mut Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) 
 fn log(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) {
     let name = model.selected_session().map_or_else(String::new, |session| format!(" of {}", session.name));
     let back = if model.log.back > 0 { "; scrolled" } else { "" };
-    let inner = framed(frame, area, &format!("Log{name}{back}"), model.pane == Pane::Log);
+    let inner = framed(frame, area, &format!("Log{name}{back}"), Focus::of(model, Pane::Log));
     let rows = model.log.window(inner.width.into(), inner.height.into());
     let lines: Vec<Line<'_>> = rows.iter().map(|row| line(row, paint)).collect();
     frame.render_widget(Paragraph::new(lines), inner);

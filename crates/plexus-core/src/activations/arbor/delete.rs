@@ -8,7 +8,7 @@ use plexus_protocol::{Error, ErrorKind, Object};
 use plexus_store::{Change, Removable};
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
+use crate::callers::access::{Admitted, Needs};
 use crate::conversations::find_tree;
 use crate::errors::store_error;
 use crate::hub::Method;

@@ -7,7 +7,7 @@ use plexus_protocol::arbor::{NodesResult, TreeParams};
 
 use super::{checked, next};
 use crate::Hub;
-use crate::access::{Admitted, Needs};
+use crate::callers::access::{Admitted, Needs};
 use crate::conversations::find_tree;
 use crate::errors::store_error;
 use crate::hub::Method;

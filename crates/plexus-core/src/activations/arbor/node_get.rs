@@ -6,7 +6,7 @@ use plexus_protocol::Error;
 use plexus_protocol::arbor::{NodeParams, NodeResult};
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
+use crate::callers::access::{Admitted, Needs};
 use crate::conversations::find_node;
 use crate::hub::Method;
 use crate::method::Audience;

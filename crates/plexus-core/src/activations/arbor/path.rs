@@ -7,7 +7,7 @@ use plexus_protocol::arbor::{PathParams, PathResult};
 
 use super::checked;
 use crate::Hub;
-use crate::access::{Admitted, Needs};
+use crate::callers::access::{Admitted, Needs};
 use crate::conversations::{find_conversation, page};
 use crate::hub::Method;
 use crate::method::Audience;

@@ -7,7 +7,7 @@ use plexus_protocol::arbor::{Hit, SearchParams, SearchResult};
 
 use super::{checked, next};
 use crate::Hub;
-use crate::access::{Admitted, Needs};
+use crate::callers::access::{Admitted, Needs};
 use crate::conversations::find_tree;
 use crate::conversations::reads_all;
 use crate::errors::store_error;

@@ -7,7 +7,7 @@ use plexus_protocol::arbor::{TreeListParams, TreeListResult};
 
 use super::{checked, next};
 use crate::Hub;
-use crate::access::{Admitted, Needs};
+use crate::callers::access::{Admitted, Needs};
 use crate::conversations::readable_trees;
 use crate::hub::Method;
 use crate::method::Audience;

@@ -8,7 +8,7 @@ use plexus_protocol::claudecode::NoParams;
 use plexus_store::AuditCheck;
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
+use crate::callers::access::{Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;

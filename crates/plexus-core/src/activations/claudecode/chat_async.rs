@@ -6,7 +6,7 @@ use plexus_protocol::claudecode::{ChatAsyncResult, ChatParams};
 use plexus_protocol::{Error, ErrorKind, MAX_BODY_BYTES, Principal, SessionId};
 
 use crate::Hub;
-use crate::access::{self, Admitted, Needs};
+use crate::callers::access::{self, Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;

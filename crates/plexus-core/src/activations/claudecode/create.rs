@@ -17,17 +17,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::chat_async::{check_prompt, start_turn};
 use crate::Hub;
-use crate::access::{Admitted, Needs};
 use crate::budget_requests;
+use crate::callers::access::{Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
-use crate::inheritance::{may_be_given, restrict};
 use crate::loading::{self, LoadedProject, Trust};
 use crate::method::Audience;
 use crate::policy::NamedPolicy;
 use crate::policy::RuleContext;
+use crate::policy::inheritance::{may_be_given, restrict};
+use crate::processes::shell::{PREFIX_VARIABLE, SHELL_VARIABLE};
 use crate::session::{Prompt, PromptFormat};
-use crate::shell::{PREFIX_VARIABLE, SHELL_VARIABLE};
 use crate::worktrees::PendingWorktree;
 
 pub(super) fn method() -> Method {

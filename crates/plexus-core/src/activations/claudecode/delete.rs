@@ -11,11 +11,11 @@ use serde_json::json;
 
 use super::stop::stop_tree;
 use crate::Hub;
-use crate::access::{self, Admitted, Needs};
+use crate::audit::session_audit;
+use crate::callers::access::{self, Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;
-use crate::session_audit;
 use plexus_book::kill_point;
 
 pub(super) fn method() -> Method {

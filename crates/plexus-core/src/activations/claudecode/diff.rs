@@ -6,7 +6,7 @@ use plexus_protocol::claudecode::{DiffParams, DiffResult};
 use plexus_protocol::{Error, ErrorKind};
 
 use crate::Hub;
-use crate::access::{self, Admitted, Needs};
+use crate::callers::access::{self, Admitted, Needs};
 use crate::hub::Method;
 use crate::method::Audience;
 

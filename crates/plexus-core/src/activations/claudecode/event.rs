@@ -6,7 +6,7 @@ use plexus_protocol::claudecode::{EventParams, EventResult};
 use plexus_protocol::{Error, ErrorKind};
 
 use crate::Hub;
-use crate::access::{self, Admitted, Needs};
+use crate::callers::access::{self, Admitted, Needs};
 use crate::errors::store_error;
 use crate::housekeeping::check_kept;
 use crate::hub::Method;

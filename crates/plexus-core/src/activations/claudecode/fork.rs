@@ -11,11 +11,12 @@ use plexus_store::{Change, ConversationStart, NewRule, NewSession, SessionConfig
 use serde_json::json;
 
 use super::create::admit;
-use crate::access::{self, Admitted, Needs};
+use crate::audit::session_audit;
+use crate::callers::access::{self, Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;
-use crate::{Hub, budget_requests, session_audit};
+use crate::{Hub, budget_requests};
 use plexus_book::kill_point;
 
 pub(super) fn method() -> Method {

@@ -8,7 +8,7 @@ use plexus_protocol::claudecode::{GetResult, SessionParams};
 use plexus_store::RunKey;
 
 use crate::Hub;
-use crate::access::{self, Admitted, Needs};
+use crate::callers::access::{self, Admitted, Needs};
 use crate::errors::session_not_found;
 use crate::hub::Method;
 use crate::loading;

@@ -6,7 +6,7 @@ use plexus_protocol::Error;
 use plexus_protocol::claudecode::{ListResult, NoParams};
 
 use crate::Hub;
-use crate::access::{self, Admitted, Needs};
+use crate::callers::access::{self, Admitted, Needs};
 use crate::hub::Method;
 use crate::method::Audience;
 use crate::view::session_view;

@@ -9,7 +9,7 @@ use plexus_store::{Change, OpenFilter, SessionRow};
 use tokio::time::{Instant, timeout_at};
 
 use crate::Hub;
-use crate::access::{self, Admitted, Needs};
+use crate::callers::access::{self, Admitted, Needs};
 use crate::errors::store_error;
 use crate::housekeeping::{check_kept, gone};
 use crate::hub::Method;

@@ -7,11 +7,12 @@ use plexus_protocol::claudecode::{DoneResult, RenameParams};
 use plexus_store::Change;
 use serde_json::json;
 
-use crate::access::{self, Admitted, Needs};
+use crate::Hub;
+use crate::audit::session_audit;
+use crate::callers::access::{self, Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;
-use crate::{Hub, session_audit};
 
 pub(super) fn method() -> Method {
     Method::new("claudecode.rename", "Renames a session.", Audience::Programs, Needs::Act, rename)

@@ -7,7 +7,7 @@ use plexus_protocol::claudecode::{ChatParams, SendResult};
 
 use super::chat_async::check_prompt;
 use crate::Hub;
-use crate::access::{self, Admitted, Needs};
+use crate::callers::access::{self, Admitted, Needs};
 use crate::hub::Method;
 use crate::method::Audience;
 

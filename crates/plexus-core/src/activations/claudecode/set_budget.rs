@@ -6,8 +6,8 @@ use plexus_protocol::Error;
 use plexus_protocol::claudecode::{SetBudgetParams, SetBudgetResult};
 
 use crate::Hub;
-use crate::access::{self, Admitted, Needs};
 use crate::budget_requests;
+use crate::callers::access::{self, Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;

@@ -7,11 +7,11 @@ use plexus_protocol::claudecode::{DoneResult, SetPermissionModeParams};
 use serde_json::json;
 
 use crate::Hub;
-use crate::access::{self, Admitted, Needs};
+use crate::audit::session_audit;
+use crate::callers::access::{self, Admitted, Needs};
 use crate::hub::Method;
-use crate::inheritance::check_mode_by;
 use crate::method::Audience;
-use crate::session_audit;
+use crate::policy::inheritance::check_mode_by;
 
 pub(super) fn method() -> Method {
     Method::new(

@@ -8,10 +8,10 @@ use plexus_store::SessionRow;
 use serde_json::json;
 
 use crate::Hub;
-use crate::access::{self, Admitted, Needs};
+use crate::audit::session_audit;
+use crate::callers::access::{self, Admitted, Needs};
 use crate::hub::Method;
 use crate::method::Audience;
-use crate::session_audit;
 
 pub(super) fn method() -> Method {
     Method::new(

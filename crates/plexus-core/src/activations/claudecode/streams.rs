@@ -7,7 +7,7 @@ use plexus_protocol::claudecode::{NoParams, StreamView, StreamsResult};
 use plexus_store::TurnStatus;
 
 use crate::Hub;
-use crate::access::{self, Admitted, Needs};
+use crate::callers::access::{self, Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;

@@ -7,7 +7,7 @@ use plexus_protocol::arbor::Node;
 use plexus_protocol::claudecode::{TranscriptFormat, TranscriptParams, TranscriptResult};
 
 use crate::Hub;
-use crate::access::{self, Admitted, Needs};
+use crate::callers::access::{self, Admitted, Needs};
 use crate::conversations::page;
 use crate::hub::Method;
 use crate::method::Audience;

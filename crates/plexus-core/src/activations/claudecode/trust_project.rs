@@ -9,12 +9,12 @@ use plexus_store::Change;
 use serde_json::json;
 
 use crate::Hub;
-use crate::access::{self, Admitted, Needs};
+use crate::audit::session_audit;
+use crate::callers::access::{self, Admitted, Needs};
 use crate::hub::Method;
-use crate::inheritance::may_be_given;
 use crate::loading::{LoadedProject, project_view};
 use crate::method::Audience;
-use crate::session_audit;
+use crate::policy::inheritance::may_be_given;
 
 pub(super) fn method() -> Method {
     Method::new(

@@ -10,7 +10,7 @@ use plexus_store::Change;
 use serde_json::json;
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
+use crate::callers::access::{Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;

@@ -8,11 +8,11 @@ use plexus_protocol::loopback::ConfigureResult;
 use serde_json::json;
 
 use crate::Hub;
-use crate::access::{self, Admitted, Needs};
-use crate::child_mcp::http_server;
+use crate::audit::session_audit;
+use crate::callers::access::{self, Admitted, Needs};
 use crate::hub::Method;
 use crate::method::Audience;
-use crate::session_audit;
+use crate::processes::child_mcp::http_server;
 
 pub(super) fn method() -> Method {
     Method::new(

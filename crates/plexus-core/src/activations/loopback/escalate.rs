@@ -7,7 +7,7 @@ use plexus_protocol::{ApprovalStatus, AskedOf, Decider, Error, ErrorKind, Escala
 use plexus_store::{ApprovalRow, Refusal, StoreError};
 
 use crate::Hub;
-use crate::access::{self, Admitted, Needs};
+use crate::callers::access::{self, Admitted, Needs};
 use crate::errors::store_error;
 use crate::escalation::deciders_above;
 use crate::hub::Method;

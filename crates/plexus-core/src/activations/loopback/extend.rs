@@ -7,11 +7,12 @@ use plexus_protocol::loopback::{ExtendParams, ExtendResult};
 use plexus_store::{Change, Refusal, StoreError};
 use serde_json::json;
 
-use crate::access::{self, Admitted, Needs};
+use crate::Hub;
+use crate::audit::session_audit;
+use crate::callers::access::{self, Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;
-use crate::{Hub, session_audit};
 use plexus_book::now;
 
 pub(super) fn method() -> Method {

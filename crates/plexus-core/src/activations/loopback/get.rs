@@ -6,11 +6,11 @@ use plexus_protocol::Error;
 use plexus_protocol::loopback::{GetParams, GetResult};
 
 use crate::Hub;
-use crate::access::{self, Admitted, Needs};
-use crate::context::{purpose, similar};
+use crate::approvals::context::{purpose, similar};
+use crate::approvals::target_file::target_file;
+use crate::callers::access::{self, Admitted, Needs};
 use crate::hub::Method;
 use crate::method::Audience;
-use crate::target_file::target_file;
 use crate::view;
 
 pub(super) fn method() -> Method {

@@ -7,7 +7,7 @@ use plexus_protocol::{Error, MAX_TEXT_BYTES};
 use plexus_store::OpenFilter;
 
 use crate::Hub;
-use crate::access::{self, Admitted, Needs};
+use crate::callers::access::{self, Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;

@@ -7,7 +7,7 @@ use plexus_protocol::{Error, ErrorKind, Object};
 use serde_json::Value;
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
+use crate::callers::access::{Admitted, Needs};
 use crate::hub::Method;
 use crate::method::Audience;
 use crate::session::Permitted;

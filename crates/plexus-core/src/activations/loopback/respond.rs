@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::wait::wait;
 use crate::Hub;
-use crate::access::{Admitted, Needs};
-use crate::approvals::answer;
+use crate::approvals::answer::answer;
+use crate::callers::access::{Admitted, Needs};
 use crate::hub::Method;
 use crate::method::Audience;
 

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
+use crate::callers::access::{Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;

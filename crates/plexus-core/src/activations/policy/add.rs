@@ -7,7 +7,7 @@ use plexus_protocol::{Error, ErrorKind, Principal};
 use plexus_store::RuleChange;
 
 use crate::Hub;
-use crate::access::{self, Admitted, Needs};
+use crate::callers::access::{self, Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;

@@ -6,7 +6,7 @@ use plexus_protocol::policy::{ListParams, ListResult};
 use plexus_protocol::{Error, ErrorKind, Principal};
 
 use crate::Hub;
-use crate::access::{self, Admitted, Needs};
+use crate::callers::access::{self, Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::lineage::known_lineage;

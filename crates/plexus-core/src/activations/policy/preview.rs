@@ -6,8 +6,8 @@ use plexus_protocol::policy::{PreviewParams, PreviewResult, Remember};
 use plexus_protocol::{ApprovalKind, ApprovalStatus, Error};
 
 use crate::Hub;
-use crate::access::{self, Admitted, Needs};
-use crate::approvals::right_of;
+use crate::approvals::answer::right_of;
+use crate::callers::access::{self, Admitted, Needs};
 use crate::hub::Method;
 use crate::method::Audience;
 use crate::policy::Preview;

@@ -7,11 +7,11 @@ use plexus_protocol::{Decider, Error, ErrorKind};
 use plexus_store::{Change, TokenRow};
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
+use crate::callers::access::{Admitted, Needs};
+use crate::callers::secret::{new_token, token_hash};
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;
-use crate::secret::{new_token, token_hash};
 use plexus_book::now;
 
 pub(super) fn method() -> Method {

@@ -7,7 +7,7 @@ use plexus_protocol::{Decider, Error};
 use plexus_store::Change;
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
+use crate::callers::access::{Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::Machine;
 use super::approvals::Call;
 use super::lines::Batch;
-use crate::outcome::permission_result;
 use crate::policy as gate;
+use crate::reply_to_child::permission_result;
 
 /// An approval of a call that has no result yet.
 #[derive(Debug)]
@@ -146,12 +146,12 @@ impl Machine {
         (gate.is_some() || approval.is_some()).then(|| json!({"gate": gate, "approval": approval}))
     }
 
-    /// A call has its result: its id can be used again. Returns how the call broke the rules, if it did.
+    /// A call has its result: its id can be used again. If that result is a success, the call ran: returns how it bypassed the
+    /// gate, if it did.
     pub(super) fn on_tool_result(
         &mut self,
         key: RunKey,
         tool_use_id: &str,
-        is_error: bool,
         changes: &mut Vec<Change>,
     ) -> Option<&'static str> {
         let call = self.calls.remove(tool_use_id);
@@ -164,7 +164,7 @@ impl Machine {
         if call.is_some() || open.is_some() {
             changes.push(Change::ReleaseKeys(key, tool_use_id.to_owned()));
         }
-        if is_error || !self.row.config.loopback_enabled {
+        if !self.row.config.loopback_enabled {
             return None;
         }
         match (call, open.map(|open| open.status)) {

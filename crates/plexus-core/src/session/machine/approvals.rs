@@ -11,11 +11,11 @@ use super::answers::OpenApproval;
 use super::lines::{Batch, GateReply};
 use super::request::{ApprovalRequest, Known, RequestOrigin, deny};
 use super::{Effect, Machine, Next, Reply};
+use crate::callers::secret::call_digest;
 use crate::escalation::Route;
 use crate::limits::{Limit, input_size};
 use crate::lineage::CheckedCall;
 use crate::policy as gate;
-use crate::secret::call_digest;
 use crate::session::PermitCommand;
 use crate::session::Permitted;
 

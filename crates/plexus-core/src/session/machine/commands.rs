@@ -6,8 +6,8 @@ use tokio::sync::oneshot;
 
 use super::wake::Wake;
 use super::{AfterCommit, AfterTry, BudgetUse, Cause, Effect, Machine, Next, Reply};
+use crate::callers::secret::token_hash;
 use crate::errors::store_error;
-use crate::secret::token_hash;
 use crate::session::{Command, Prompt};
 
 /// A turn to start.

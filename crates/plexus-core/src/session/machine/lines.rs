@@ -376,7 +376,15 @@ impl Machine {
             let parent_tool_use_id = user.parent_tool_use_id.clone();
             match block {
                 Block::ToolResult { tool_use_id, content: output, is_error } => {
-                    self.on_result_block(key, &tool_use_id, is_error, batch);
+                    self.running_tools.remove(&tool_use_id);
+                    let bypass = self.on_tool_result(key, &tool_use_id, &mut batch.changes);
+                    if let Some(bypass) = bypass
+                        && !is_error
+                        && !self.ungated.contains(&tool_use_id)
+                    {
+                        let message = format!("call {tool_use_id} {bypass}, so the session was stopped");
+                        batch.after.alarm = Some(Cause::Failed("gate_bypassed", message));
+                    }
                     let truncated = batch.truncated;
                     let event =
                         Event::ToolResult { tool_use_id, output, is_error, parent_tool_use_id, truncated };
@@ -389,15 +397,6 @@ impl Machine {
                 }
                 Block::Other { kind, data } => self.note(&kind, Value::Object(data), batch),
             }
-        }
-    }
-
-    fn on_result_block(&mut self, key: RunKey, tool_use_id: &str, is_error: bool, batch: &mut Batch) {
-        self.running_tools.remove(tool_use_id);
-        let broken = self.on_tool_result(key, tool_use_id, is_error, &mut batch.changes);
-        if let Some(broken) = broken.filter(|_| !self.ungated.contains(tool_use_id)) {
-            let message = format!("call {tool_use_id} {broken}, so the session was stopped");
-            batch.after.alarm = Some(Cause::Failed("gate_bypassed", message));
         }
     }
 

@@ -83,10 +83,22 @@ impl Machine {
             sent,
             ready_by: self.now.instant + settings.initialize_within,
             interrupt_by: None,
-            idle_by: settings.idle_after.map(|idle| self.now.instant + idle),
+            idle_by: self.idle_deadline(),
             stall_by: None,
             launched_with: Vec::new(),
         }
+    }
+
+    /// Ends the process if it has no turn for the configured time, counted from now.
+    pub(super) fn restart_idle_timer(&mut self) {
+        let idle_by = self.idle_deadline();
+        if let Some(process) = self.process.as_mut() {
+            process.idle_by = idle_by;
+        }
+    }
+
+    fn idle_deadline(&self) -> Option<Instant> {
+        self.shared.settings.idle_after.map(|idle| self.now.instant + idle)
     }
 
     pub(super) fn is_ready(&self) -> bool {

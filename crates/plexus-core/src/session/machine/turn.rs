@@ -183,12 +183,11 @@ impl Machine {
         self.add_outcome(status, &mut last, changes);
         let Some(turn) = self.turn.take() else { return };
         self.last_progress = turn.progress;
-        let idle_by = self.shared.settings.idle_after.map(|idle| self.now.instant + idle);
         if let Some(process) = self.process.as_mut() {
             process.interrupt_by = None;
             process.stall_by = None;
-            process.idle_by = idle_by;
         }
+        self.restart_idle_timer();
         self.message = None;
         self.ungated.clear();
         self.running_tools.clear();

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::hub::{Hub, Registry};
-use crate::sandbox::SandboxSetup;
+use crate::processes::sandbox::SandboxSetup;
 use crate::session::machine::{RecoveredRun, Snapshot};
 use crate::test_support::{session_config, settings};
 use crate::{Address, SandboxSetting, Settings};

@@ -38,7 +38,7 @@ fn an_edited_input_is_the_one_that_runs() {
     let mut harness = asked();
     let decision = Decision { updated_input: Some(object(json!({"command": "ls -l"}))), ..allow() };
     let row = harness.approval_row("t", ApprovalStatus::Allowed, Some(decision));
-    let result = crate::outcome::permission_result(&row).to_value();
+    let result = crate::reply_to_child::permission_result(&row).to_value();
     assert_eq!(result["updatedInput"], json!({"command": "ls -l"}));
     harness.command(Command::Resolved(Box::new(row)));
     harness.expect_sent(&["a-t: allow"]);

@@ -49,17 +49,13 @@ pub(super) fn turn_result(text: &str) -> Value {
            "total_cost_usd": 0.0, "num_turns": 1})
 }
 
-pub(super) fn allow() -> Decision {
-    decision(true)
-}
-
 pub(super) fn deny(message: &str) -> Decision {
-    Decision { message: Some(message.to_owned()), ..decision(false) }
+    Decision { approve: false, message: Some(message.to_owned()), ..allow() }
 }
 
-fn decision(approve: bool) -> Decision {
+pub(super) fn allow() -> Decision {
     Decision {
-        approve,
+        approve: true,
         message: None,
         updated_input: None,
         mode: None,

@@ -8,7 +8,7 @@ use plexus_agent::SESSION_ID_VARIABLE;
 use plexus_protocol::SessionId;
 
 use crate::Settings;
-use crate::shell::fix_shell;
+use crate::processes::shell::fix_shell;
 
 /// The environment of a child, or of the command that prepares its worktree. Their descendants inherit it.
 pub(crate) fn environment(

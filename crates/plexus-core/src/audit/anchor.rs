@@ -11,7 +11,7 @@ use plexus_protocol::audit::AuditHead;
 use serde_json::json;
 use tokio::sync::{Mutex, watch};
 
-use crate::files::Files;
+use crate::processes::files::Files;
 use plexus_book::now;
 
 /// The time between two heads for one anchor; it grows while the anchor fails.

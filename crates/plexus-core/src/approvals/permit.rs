@@ -12,7 +12,7 @@ use plexus_store::{CallIds, Change, PermitStream, RunKey, Store};
 use serde_json::Value;
 use tokio::time::sleep;
 
-use crate::outcome::permission_result;
+use crate::reply_to_child::permission_result;
 use crate::session::{NewStream, Permitted, Sessions};
 use crate::tasks::Tasks;
 use plexus_book::{Book, Commits};

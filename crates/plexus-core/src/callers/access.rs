@@ -9,7 +9,7 @@ use plexus_protocol::{ApprovalId, AskedOf, Error, ErrorKind, Principal, Right, S
 use plexus_store::{ApprovalRow, OnBehalf, SessionRow, Store};
 use tokio::sync::mpsc;
 
-use crate::caller::{Caller, Door, Notification};
+use crate::callers::caller::{Caller, Door, Notification};
 use crate::errors::{session_not_found, store_error};
 use crate::tree::{MAX_DEPTH, VisibleSession, visible_to};
 
@@ -129,6 +129,16 @@ pub fn may(principal: &Principal) -> Vec<Access> {
         Principal::Parent { .. } | Principal::Session { .. } => return Vec::new(),
     };
     all.into_iter().filter(|(_, needs)| permits_needs(right, *needs)).map(|(access, _)| access).collect()
+}
+
+/// Whether this caller may read `/metrics`.
+pub fn may_read_metrics(principal: &Principal) -> bool {
+    matches!(principal, Principal::Operator | Principal::Token { right: TokenRight::Read, .. })
+}
+
+/// Whether this caller may end the hub with `/down`.
+pub fn may_end_hub(principal: &Principal) -> bool {
+    *principal == Principal::Operator
 }
 
 /// Whether this caller may call methods other than the permission request.

@@ -10,12 +10,11 @@ use plexus_protocol::{
 use plexus_store::{ApprovalRow, Change, RuleChange, Store};
 use serde_json::Value;
 
-use crate::access::{self, Admitted, Relation};
 use crate::budget_requests::answer_budget;
+use crate::callers::access::{self, Admitted, Relation};
 use crate::errors::store_error;
-use crate::inheritance::check_mode_by;
-use crate::outcome::already_resolved;
 use crate::policy::Policy;
+use crate::policy::inheritance::check_mode_by;
 use plexus_book::kill_point;
 use plexus_book::{Book, Resolved};
 
@@ -30,7 +29,7 @@ pub(crate) async fn answer(
     let (row, relation) = access::find_approval(store, caller, answer.approval_id).await?;
     let right = right_of(relation)?;
     if row.approval.status != ApprovalStatus::Pending {
-        return Ok(already_resolved(&row));
+        return Ok(Answered::already_resolved(&row.approval));
     }
     if row.approval.kind == ApprovalKind::Budget {
         return answer_budget(store, book, caller, &row, answer, right).await;
@@ -62,7 +61,7 @@ pub(crate) async fn answer(
             };
             Ok(Answered::Ok { approval_id: approval, settled: resolved })
         }
-        Resolved::Before(row) => Ok(already_resolved(&row)),
+        Resolved::Before(row) => Ok(Answered::already_resolved(&row.approval)),
     }
 }
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use plexus_protocol::loopback::TargetFile;
 use plexus_protocol::{Approval, Object, Principal};
 
-use crate::access::Admitted;
-use crate::files::{FileError, Files};
+use crate::callers::access::Admitted;
+use crate::processes::files::{FileError, Files};
 
 /// The maximum size of a file that is shown, in bytes.
 const MAX_BYTES: u64 = 1024 * 1024;

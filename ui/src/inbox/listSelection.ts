@@ -1,5 +1,6 @@
-/** The list of open approvals: filtering, and the order in which they are selected. */
+/** Filters the list of open approvals, and moves the selection along it. */
 
+import { compareApprovals, type ArrivalNumber, type Ordered } from '../pure/approvalOrder';
 import { inputLine } from '../pure/toolInput';
 import type { Approval } from '../wire';
 
@@ -29,26 +30,19 @@ export function filtered(open: Approval[], words: string, path: (id: string) => 
   });
 }
 
-type Placed = Pick<Approval, 'id' | 'created_at'>;
-/** The order of arrival, for approvals of the same second. */
-type Numbered = (id: string) => number;
-
 /** The approval one step before or after another, which may have left the list: then its position in the order counts. */
-export function stepped(list: Placed[], from: Placed | null, step: 1 | -1, number: Numbered): string | null {
+export function stepped(list: Ordered[], from: Ordered | null, step: 1 | -1, number: ArrivalNumber): string | null {
   if (list.length === 0) return null;
   if (from === null) return (step === 1 ? list[0] : list.at(-1))!.id;
   const at = list.findIndex((one) => one.id === from.id);
   if (at >= 0) return list[Math.min(list.length - 1, Math.max(0, at + step))]!.id;
-  const after = list.findIndex(
-    (one) =>
-      one.created_at > from.created_at || (one.created_at === from.created_at && number(one.id) > number(from.id)),
-  );
+  const after = list.findIndex((one) => compareApprovals(one, from, number) > 0);
   if (step === 1) return (after < 0 ? list.at(-1) : list[after])!.id;
   return (after < 0 ? list.at(-1) : list[Math.max(0, after - 1)])!.id;
 }
 
 /** The approval to show after this one is answered: the next one, or else the previous one. */
-export function nextOpen(list: Placed[], answered: Placed, number: Numbered): string | null {
+export function nextOpen(list: Ordered[], answered: Ordered, number: ArrivalNumber): string | null {
   const others = list.filter((one) => one.id !== answered.id);
   return stepped(others, answered, 1, number);
 }

@@ -12,8 +12,8 @@ use plexus_protocol::{Decider, Error, ErrorKind, TokenName};
 use plexus_store::{Change, TokenRow};
 use tokio::time::{Instant, sleep_until};
 
+use crate::callers::secret::{new_token, token_hash};
 use crate::errors::store_error;
-use crate::secret::{new_token, token_hash};
 use crate::tasks::Tasks;
 use plexus_book::Commits;
 use plexus_book::now;

@@ -9,7 +9,7 @@ use plexus_protocol::{AskedOf, Error, ErrorKind, Principal};
 use plexus_store::{SessionConfig, Store};
 
 use crate::Settings;
-use crate::access::Admitted;
+use crate::callers::access::Admitted;
 use crate::errors::session_not_found;
 use crate::errors::store_error;
 use crate::policy::NamedPolicy;

@@ -6,7 +6,7 @@ use plexus_protocol::audit::{AuditEntry, AuditKind};
 use plexus_store::{Change, SessionRow};
 use serde_json::Value;
 
-use crate::access::Admitted;
+use crate::callers::access::Admitted;
 use crate::errors::store_error;
 use plexus_book::Commits;
 use plexus_book::now;

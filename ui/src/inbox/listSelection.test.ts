@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Approval } from '../wire';
-import { filtered, nextOpen as next, stepped as step } from './listOrder';
+import { filtered, nextOpen as next, stepped as step } from './listSelection';
 
 const one = (id: string, created_at: number, more: object = {}) =>
   ({

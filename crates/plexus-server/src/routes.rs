@@ -8,9 +8,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router, middleware};
 use http::header;
-use plexus_core::Hub;
+use plexus_core::{Hub, may_end_hub, may_read_metrics};
 use plexus_protocol::Principal;
-use plexus_protocol::token::TokenRight;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -103,10 +102,9 @@ async fn health() -> Response {
     Json(json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")})).into_response()
 }
 
-/// Metrics in OpenMetrics format, for the operator and for tokens with the right to read.
+/// Metrics in OpenMetrics format.
 async fn metrics(State(doors): State<Doors>, Extension(principal): Extension<Principal>) -> Response {
-    let may = matches!(principal, Principal::Operator | Principal::Token { right: TokenRight::Read, .. });
-    if !may {
+    if !may_read_metrics(&principal) {
         return Refusal::NotForYou.into_response();
     }
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -115,7 +113,7 @@ async fn metrics(State(doors): State<Doors>, Extension(principal): Extension<Pri
 
 /// Ends the children and then the hub. Responds when the children have ended.
 async fn down(State(doors): State<Doors>, Extension(principal): Extension<Principal>) -> Response {
-    if principal != Principal::Operator {
+    if !may_end_hub(&principal) {
         return Refusal::NotForYou.into_response();
     }
     let (done, ended) = oneshot::channel();

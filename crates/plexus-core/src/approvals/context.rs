@@ -10,7 +10,7 @@ use plexus_protocol::{ApprovalStatus, Error, ErrorKind, MAX_TEXT_BYTES, Object, 
 use plexus_store::{ApprovalRow, AuditFilter, AuditFrom, Store};
 use serde_json::Value;
 
-use crate::access::{self, Admitted};
+use crate::callers::access::{self, Admitted};
 use crate::errors::store_error;
 use crate::lineage::known_lineage;
 use crate::view;

@@ -2,6 +2,8 @@
 //! (sessions, open approvals, journals) is read on each request from the store and the run directories, so that it is
 //! correct after a restart. `docs/metrics.md` explains each figure.
 
+pub mod doors;
+
 use std::any::Any;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -18,8 +20,8 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::Settings;
-use crate::door_metrics::DoorFigures;
 use crate::limits::Limit;
+use crate::metrics::doors::DoorFigures;
 use plexus_book::now;
 
 /// One label and its value.

@@ -1,21 +1,10 @@
-//! The outcome of a resolved approval: the result for the child, and the response to a caller that answers too late.
+//! The reply to a child whose call was decided: it runs, perhaps with an edited input, or the child reads why it does not run.
 
 use plexus_claude::PermissionResult;
 use plexus_protocol::ApprovalStatus;
 use plexus_protocol::claudecode::PermissionMode;
-use plexus_protocol::loopback::Answered;
 use plexus_store::ApprovalRow;
 use serde_json::{Value, json};
-
-/// The response to a caller whose answer was not the first.
-pub(crate) fn already_resolved(row: &ApprovalRow) -> Answered {
-    Answered::AlreadyResolved {
-        approval_id: row.approval.id,
-        status: row.approval.status,
-        decision: row.approval.decision.clone(),
-        resolved_at: row.approval.resolved_at,
-    }
-}
 
 /// The mode change that accompanies an approved plan. It applies to this session only; nothing is written to settings.
 fn set_mode(mode: PermissionMode) -> Value {

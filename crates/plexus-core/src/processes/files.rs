@@ -10,7 +10,7 @@ use plexus_store::Slots;
 use tokio::io::AsyncWrite;
 use tokio_util::sync::CancellationToken;
 
-use crate::sandbox::SandboxSetup;
+use crate::processes::sandbox::SandboxSetup;
 
 pub use plexus_files::{FileError, FileRead};
 

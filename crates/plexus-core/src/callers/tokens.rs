@@ -7,8 +7,8 @@ use plexus_protocol::{Error, Principal};
 use plexus_store::{RunState, Store, TokenKey, TokenRow};
 use tokio::time::sleep;
 
+use crate::callers::secret::token_hash;
 use crate::errors::store_error;
-use crate::secret::token_hash;
 use plexus_book::now;
 use plexus_book::{Commits, Topic, next};
 
