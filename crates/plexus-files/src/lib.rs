@@ -21,7 +21,7 @@ pub use verbs::append_line::AppendLine;
 pub use verbs::count_changes::CountChanges;
 pub use verbs::create_worktree::{CreateWorktree, CreatedWorktree};
 pub use verbs::diff_worktree::DiffWorktree;
-pub use verbs::find_transcripts::{FindTranscripts, Transcript};
+pub use verbs::find_transcript::{FindTranscript, FoundTranscript, TranscriptEntry};
 pub use verbs::is_unchanged::IsUnchanged;
 pub use verbs::named_files::{NamedFile, NamedFiles};
 pub use verbs::plan_worktree::PlanWorktree;

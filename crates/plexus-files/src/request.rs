@@ -13,7 +13,7 @@ use crate::verbs::append_line::AppendLine;
 use crate::verbs::count_changes::CountChanges;
 use crate::verbs::create_worktree::CreateWorktree;
 use crate::verbs::diff_worktree::DiffWorktree;
-use crate::verbs::find_transcripts::FindTranscripts;
+use crate::verbs::find_transcript::FindTranscript;
 use crate::verbs::is_unchanged::IsUnchanged;
 use crate::verbs::named_files::NamedFiles;
 use crate::verbs::plan_worktree::PlanWorktree;
@@ -79,8 +79,8 @@ pub enum Request {
     CountChanges(CountChanges),
     /// See [`DiffWorktree`].
     DiffWorktree(DiffWorktree),
-    /// See [`FindTranscripts`].
-    FindTranscripts(FindTranscripts),
+    /// See [`FindTranscript`].
+    FindTranscript(FindTranscript),
     /// See [`IsUnchanged`].
     IsUnchanged(IsUnchanged),
     /// See [`CreateWorktree`].
@@ -108,7 +108,7 @@ impl Request {
             Self::AppendLine(verb) => encoded(verb, input),
             Self::CountChanges(verb) => encoded(verb, input),
             Self::DiffWorktree(verb) => encoded(verb, input),
-            Self::FindTranscripts(verb) => encoded(verb, input),
+            Self::FindTranscript(verb) => encoded(verb, input),
             Self::IsUnchanged(verb) => encoded(verb, input),
             Self::CreateWorktree(verb) => encoded(verb, input),
             Self::NamedFiles(verb) => encoded(verb, input),
@@ -126,7 +126,7 @@ impl Request {
             Self::AppendLine(_) => AppendLine::KIND,
             Self::CountChanges(_) => CountChanges::KIND,
             Self::DiffWorktree(_) => DiffWorktree::KIND,
-            Self::FindTranscripts(_) => FindTranscripts::KIND,
+            Self::FindTranscript(_) => FindTranscript::KIND,
             Self::IsUnchanged(_) => IsUnchanged::KIND,
             Self::CreateWorktree(_) => CreateWorktree::KIND,
             Self::NamedFiles(_) => NamedFiles::KIND,

@@ -87,8 +87,9 @@ pub trait Arbor: Send + Sync + 'static {
     /// The nodes from depth `from` on, on the path from the root to `head`, at most `limit`. A page of large nodes is shorter,
     /// but has at least one node if there is any.
     async fn path(&self, head: NodeId, from: u64, limit: u64) -> Result<Vec<Node>, StoreError>;
-    /// Where Claude Code can resume a conversation that ends with this node; `None` before the first message of an agent.
-    async fn resume_point(&self, node: NodeId) -> Result<Option<ResumePoint>, StoreError>;
+    /// Where Claude Code can resume a conversation that ends with this node: at most `limit` points, the last one first. There is
+    /// none before the first message of an agent.
+    async fn resume_points(&self, node: NodeId, limit: usize) -> Result<Vec<ResumePoint>, StoreError>;
     /// The nodes that contain all of these words, newest first, older than `before`.
     async fn search(
         &self,

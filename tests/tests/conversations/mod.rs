@@ -2,12 +2,14 @@
 
 mod storage;
 
+use anyhow::Context as _;
 use plexus_e2e::{World, events, over, text};
 use plexus_testkit::model::Step;
 use serde_json::{Value, json};
 
 over!(channels:
     both_branches_of_a_fork_continue_with_only_their_own_history,
+    a_fork_starts_from_the_last_message_that_a_killed_agent_has_written,
     a_rendered_conversation_shows_each_decision_with_its_call
 );
 
@@ -101,6 +103,29 @@ async fn both_branches_of_a_fork_continue_with_only_their_own_history(world: Wor
         let params = json!({"name": "original", "new_name": "never", "at": at});
         assert_eq!(world.refused("claudecode.fork", params).await?.kind.as_deref(), Some(kind), "{at}");
     }
+    Ok(())
+}
+
+/// An agent writes its transcript a moment after it sends a message. If it is killed in between, the hub knows more than the transcript.
+async fn a_fork_starts_from_the_last_message_that_a_killed_agent_has_written(
+    world: World,
+) -> anyhow::Result<()> {
+    world.model.script("LOST", ["Eins.", "Zwei.", "Drei."].map(Step::text).to_vec());
+    let original = world.create("original", json!({})).await?;
+    turn(&world, &original, "LOST: first").await?;
+    turn(&world, &original, "second").await?;
+    world.call("claudecode.stop", json!({"session_id": original})).await?;
+    let projects = std::fs::read_dir(world.home.join(".claude/projects"))?.flatten();
+    let mut transcripts = projects.map(|project| project.path().join(format!("{original}.jsonl")));
+    let transcript = transcripts.find(|path| path.exists()).context("the transcript")?;
+    let written = std::fs::read_to_string(&transcript)?;
+    let kept: String = written.split_inclusive('\n').take_while(|line| !line.contains("Zwei.")).collect();
+    assert!(kept.contains("Eins.") && kept.len() < written.len(), "{written}");
+    std::fs::write(&transcript, kept)?;
+
+    let fork = world.call("claudecode.fork", json!({"name": "original", "new_name": "fork"})).await?;
+    turn(&world, &text(&fork["id"]), "third").await?;
+    assert_eq!(received(&world, "LOST"), ["LOST: first", "Eins.", "third"]);
     Ok(())
 }
 

@@ -6,10 +6,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use plexus_agent::Conversation;
-use plexus_files::{FindTranscripts, Transcript};
+use plexus_files::{FindTranscript, FoundTranscript, TranscriptEntry};
 use plexus_store::ResumePoint;
 
 use super::owner::Owner;
+
+/// A fork starts without at most this many of the last messages.
+const MAX_LOST_MESSAGES: usize = 20;
 
 /// A conversation to start with.
 pub(super) struct Found {
@@ -20,37 +23,45 @@ pub(super) struct Found {
 
 impl Owner {
     /// Continues the conversation if Claude Code has a transcript of it, in the home of this environment. A child that was
-    /// killed early leaves none, and resuming it would fail. A fork starts with part of another transcript.
+    /// killed early leaves none, and resuming it would fail. A fork starts with part of another transcript: up to its last message
+    /// there. A child that is killed loses the messages that it has not yet written, so the fork starts with the last message that is there.
     pub(super) async fn conversation(&self, env: &BTreeMap<OsString, OsString>) -> Result<Found, String> {
         let id = self.machine.id().to_string();
         let forked = self.machine.config().forked.clone();
-        let ids = std::iter::once(id.clone()).chain(forked.iter().map(|forked| forked.session.to_string()));
-        let mut transcripts = match projects(env) {
+        let entries = match &forked {
+            Some(_) => self.entries_before_the_fork().await?,
+            None => Vec::new(),
+        };
+        let found = match projects(env) {
             Some(projects) => {
-                let verb = FindTranscripts { projects, ids: ids.collect() };
+                let verb = FindTranscript { projects, id: id.clone(), entries };
                 let found = self.parts.files.call(verb, None, &mut tokio::io::sink()).await;
                 found.map_err(|error| format!("cannot search for its transcript: {error}"))?
             }
-            None => Vec::new(),
-        }
-        .into_iter();
-        if let Some(Transcript { spent_usd }) = transcripts.next().flatten() {
-            return Ok(Found { conversation: Conversation::Resume(id), spent_usd });
-        }
-        let Some(ResumePoint { session, uuid: at }) = forked else {
-            return Ok(Found { conversation: Conversation::New(id), spent_usd: 0.0 });
+            None => FoundTranscript::None,
         };
-        let from = session.to_string();
-        match transcripts.next().flatten() {
-            Some(Transcript { spent_usd }) => {
+        match (found, forked) {
+            (FoundTranscript::Own { spent_usd }, _) => {
+                Ok(Found { conversation: Conversation::Resume(id), spent_usd })
+            }
+            (FoundTranscript::Entry { entry: TranscriptEntry { id: from, uuid: at }, spent_usd }, _) => {
                 Ok(Found { conversation: Conversation::Fork { from, at, id }, spent_usd })
             }
+            (FoundTranscript::None, None) => {
+                Ok(Found { conversation: Conversation::New(id), spent_usd: 0.0 })
+            }
             // Without it the agent would not know the conversation it is asked to continue.
-            None => Err(format!(
-                "it was forked from session {from}, and Claude Code no longer has the transcript of that \
+            (FoundTranscript::None, Some(ResumePoint { session, .. })) => Err(format!(
+                "it was forked from session {session}, and Claude Code no longer has the transcript of that \
                  session"
             )),
         }
+    }
+
+    async fn entries_before_the_fork(&self) -> Result<Vec<TranscriptEntry>, String> {
+        let points = self.parts.store.resume_points(self.machine.beginning(), MAX_LOST_MESSAGES + 1).await;
+        let points = points.map_err(|error| format!("cannot read where it was forked: {error}"))?.into_iter();
+        Ok(points.map(|point| TranscriptEntry { id: point.session.to_string(), uuid: point.uuid }).collect())
     }
 }
 

@@ -4,7 +4,7 @@ pub(crate) mod append_line;
 pub(crate) mod count_changes;
 pub(crate) mod create_worktree;
 pub(crate) mod diff_worktree;
-pub(crate) mod find_transcripts;
+pub(crate) mod find_transcript;
 pub(crate) mod is_unchanged;
 pub(crate) mod named_files;
 pub(crate) mod plan_worktree;

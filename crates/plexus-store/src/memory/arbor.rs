@@ -144,13 +144,13 @@ impl Arbor for MemoryStore {
         Ok(self.tables().path_page(head, from, limit))
     }
 
-    async fn resume_point(&self, node: NodeId) -> Result<Option<ResumePoint>, StoreError> {
+    async fn resume_points(&self, node: NodeId, limit: usize) -> Result<Vec<ResumePoint>, StoreError> {
         let tables = self.tables();
-        let point = tables.path_up(node).find_map(|node| {
+        let points = tables.path_up(node).filter_map(|node| {
             let (session, uuid) = (node.summary.session_id?, node.uuid.clone()?);
             Some(ResumePoint { session, uuid })
         });
-        Ok(point)
+        Ok(points.take(limit).collect())
     }
 
     async fn search(

@@ -14,16 +14,14 @@ use crate::page::Page;
 use crate::{ResumePoint, SearchHit};
 
 pub(super) fn node(connection: &Connection, id: NodeId) -> Result<Option<Node>> {
-    one(connection, sql::NODE, [Text(id)], |row| Ok((node_row(row)?, row.get("ordinal")?, row.get("long")?)))?
-        .map(|(node, ordinal, long)| whole(connection, node, ordinal, long))
-        .transpose()
-}
-
-fn whole(connection: &Connection, mut node: Node, ordinal: u64, long: bool) -> Result<Node> {
+    let found = one(connection, sql::NODE, [Text(id)], |row| {
+        Ok((node_row(row)?, row.get("ordinal")?, row.get("long")?))
+    })?;
+    let Some((mut node, ordinal, long)) = found else { return Ok(None) };
     if long {
         put_long_texts_back(connection, ordinal, &mut node.content)?;
     }
-    Ok(node)
+    Ok(Some(node))
 }
 
 pub(super) fn children(
@@ -70,9 +68,12 @@ pub(super) fn path(connection: &Connection, head: NodeId, from: u64, limit: u64)
             let size = row.get_ref("content")?.as_str()?.len();
             Ok((node_row(row)?, row.get("long")?, size))
         })?;
-        let Some((node, long, size)) = found else { break };
-        let node = whole(connection, node, ordinal, long)?;
-        if !page.has_room_for(if long { node.content.to_string().len() } else { size }) {
+        let Some((mut node, long, mut size)) = found else { break };
+        if long {
+            put_long_texts_back(connection, ordinal, &mut node.content)?;
+            size = node.content.to_string().len();
+        }
+        if !page.has_room_for(size) {
             break;
         }
         page.push(node);
@@ -111,17 +112,20 @@ fn step(row: &Row<'_>) -> Result<Step> {
     Ok(Step { ordinal: row.get(0)?, depth: row.get(1)?, above: row.get(2)?, jump: row.get(3)? })
 }
 
-/// Where Claude Code can resume a conversation that ends with this node: at the last message of an agent in it.
-pub(super) fn resume_point(connection: &Connection, from: NodeId) -> Result<Option<ResumePoint>> {
+/// Where Claude Code can resume a conversation that ends with this node: at the last messages of agents in it.
+pub(super) fn resume_points(connection: &Connection, from: NodeId, limit: usize) -> Result<Vec<ResumePoint>> {
+    let mut points = Vec::new();
     let mut at = one(connection, sql::SAID, [Text(from)], author)?;
-    while let Some(Author { session, uuid, above }) = at {
+    while let Some(Author { session, uuid, above }) = at
+        && points.len() < limit
+    {
         if let (Some(session), Some(uuid)) = (session, uuid) {
-            return Ok(Some(ResumePoint { session, uuid }));
+            points.push(ResumePoint { session, uuid });
         }
         let Some(above) = above else { break };
         at = one(connection, sql::SAID_AT, [above], author)?;
     }
-    Ok(None)
+    Ok(points)
 }
 
 /// The author of a node, and the entry of the transcript if an agent wrote it.

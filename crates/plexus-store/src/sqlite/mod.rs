@@ -299,8 +299,8 @@ impl Arbor for SqliteStore {
         self.readers.read(move |file| arbor_reads::path(file, head, from, limit)).await
     }
 
-    async fn resume_point(&self, node: NodeId) -> Result<Option<ResumePoint>, StoreError> {
-        self.readers.read(move |file| arbor_reads::resume_point(file, node)).await
+    async fn resume_points(&self, node: NodeId, limit: usize) -> Result<Vec<ResumePoint>, StoreError> {
+        self.readers.read(move |file| arbor_reads::resume_points(file, node, limit)).await
     }
 
     async fn search(

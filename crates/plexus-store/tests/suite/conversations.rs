@@ -87,10 +87,11 @@ pub async fn a_fork_shares_the_nodes_above_it_and_grows_independently(store: Arc
     assert_eq!((first.len(), rest.len(), rest[0].preview.as_str()), (3, 2, "c"));
     assert_eq!((first[2].children, first[2].depth, first[2].turn), (2, 2, Some(1)));
 
-    // Claude Code resumes at the last message of any agent.
-    let point = ResumePoint { session: one.id, uuid: "uuid of b".to_owned() };
-    assert_eq!(store.resume_point(nodes[1]).await.unwrap(), Some(point));
-    assert_eq!(store.resume_point(one.beginning).await.unwrap(), None);
+    // Claude Code resumes at the last message of any agent, or at one above it.
+    let point = |uuid: &str| ResumePoint { session: one.id, uuid: uuid.to_owned() };
+    assert_eq!(store.resume_points(nodes[1], 1).await.unwrap(), [point("uuid of b")]);
+    assert_eq!(store.resume_points(nodes[1], 9).await.unwrap(), [point("uuid of b"), point("uuid of a")]);
+    assert_eq!(store.resume_points(one.beginning, 9).await.unwrap(), []);
     let stray = said(one.tree, NodeId::random(), "of nobody");
     assert!(matches!(
         refused(&*store, Change::AddNode(one.id, Box::new(stray))).await,
@@ -137,7 +138,7 @@ pub async fn long_texts_are_read_back_whole(store: Arc<dyn Store>) {
     assert_eq!(read.content, Value::Array(expected));
     let preview = read.summary.preview;
     assert!(preview.starts_with("short wörter ") && preview.chars().count() == 120, "{preview}");
-    assert_eq!(store.resume_point(id).await.unwrap().unwrap().uuid, "later");
+    assert_eq!(store.resume_points(id, 1).await.unwrap()[0].uuid, "later");
 }
 
 pub async fn words_are_found_in_any_script(store: Arc<dyn Store>) {

@@ -34,7 +34,7 @@ async fn fork(hub: Arc<Hub>, caller: Admitted, params: ForkParams) -> Result<For
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     let head = fork_point(&hub, &original, params.at).await?;
     // An original without nodes of its own resumes from the point where it was forked.
-    let forked = hub.store().resume_point(head).await.map_err(store_error)?;
+    let forked = hub.store().resume_points(head, 1).await.map_err(store_error)?.into_iter().next();
     let session = NewSession {
         id: SessionId::random(),
         name: params.new_name,

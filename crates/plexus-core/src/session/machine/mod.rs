@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use plexus_protocol::arbor::Position;
-use plexus_protocol::{SessionId, UnixSeconds};
+use plexus_protocol::{NodeId, SessionId, UnixSeconds};
 use plexus_store::{Change, RunKey, SessionConfig, SessionRow};
 use tokio::sync::oneshot;
 
@@ -184,6 +184,11 @@ impl Machine {
 
     pub(super) fn latest_turn(&self) -> u64 {
         self.row.latest_turn
+    }
+
+    /// The node of the conversation where the session starts.
+    pub(super) fn beginning(&self) -> NodeId {
+        self.row.beginning
     }
 
     pub(super) fn config(&self) -> &SessionConfig {
