@@ -52,8 +52,10 @@ struct Next {
     session: String,
     /// The number of the turn in that session.
     turn: u64,
-    /// The number of the agent's turn over all its sessions.
+    /// The number of the agent's next prompt over all its sessions.
     number: u64,
+    /// The numbers of the prompts that may have started a turn whose texts were not yet read.
+    sent: Vec<u64>,
     /// The texts that it wrote in complete turns.
     said: Vec<String>,
     /// All its texts, as the driver received them.
@@ -66,18 +68,27 @@ impl Agent {
         let client = Client::new(&run, rng.fork());
         let session = self.create(&client).await;
         run.observations.joined(&session);
-        let mut next = Next { session, turn: 1, number: 1, said: Vec::new(), told: Vec::new() };
+        let mut next =
+            Next { session, turn: 1, number: 1, sent: Vec::new(), said: Vec::new(), told: Vec::new() };
         while !run.over.load(Ordering::SeqCst) {
-            self.begin(&client, &next, &mut rng).await;
-            let Next { turn, number, .. } = next;
+            self.begin(&client, &mut next, &mut rng).await;
+            let turn = next.turn;
             let (status, events) = follow(&run, &client, &next.session, turn).await;
+            let texts: Vec<Value> = of(&events, "content").map(|event| event["text"].clone()).collect();
+            // If the result of a call was lost, the next call may have started this turn.
+            let is_said = |number: &u64| {
+                texts.iter().any(|text| self.expected(*number).iter().any(|said| text == said))
+            };
+            let found = next.sent.iter().copied().find(is_said);
+            next.sent.retain(|sent| Some(*sent) != found);
+            let number = found.unwrap_or(next.number - 1);
             if status == "complete" {
                 next.said.extend(self.expected(number));
             }
-            next.told.extend(of(&events, "content").map(|event| event["text"].clone()));
+            next.told.extend(texts);
             let read = Turn { session: next.session.clone(), turn, status, events };
             run.observations.turn(run.victims, &self.number_of(number), read, &self.expected(number));
-            (next.turn, next.number) = (turn + 1, number + 1);
+            next.turn = turn + 1;
             if rng.u8(0..FORK_ONE_IN) == 0 {
                 let fork = self.fork(&client, &next).await;
                 let original = next.session.clone();
@@ -127,11 +138,35 @@ impl Agent {
         create_once(client, "claudecode.fork", params, &name).await
     }
 
-    /// Starts the next turn, even if the result of the call is lost.
-    async fn begin(&self, client: &Client, next: &Next, rng: &mut Rng) {
-        let Next { session, turn, number, said, .. } = next;
-        let me = self.number_of(*number);
-        let prompt = match &self.program {
+    /// Starts the next turn, even if the result of the call is lost. Each call has a prompt of its own: if the first one started a
+    /// turn that failed at once, the second one starts another.
+    async fn begin(&self, client: &Client, next: &mut Next, rng: &mut Rng) {
+        loop {
+            let (session, turn) = (next.session.clone(), next.turn);
+            let prompt = self.prompt(next.number, &next.said);
+            next.sent.push(next.number);
+            next.number += 1;
+            let chat = json!({"session_id": session, "prompt": prompt});
+            // `chat` would wait for the end of the turn, so the client disconnects.
+            let begun = match rng.u8(0..4) {
+                0 => client.call_within("claudecode.chat", chat, PATIENCE).await,
+                _ => client.call("claudecode.chat_async", chat).await,
+            };
+            if begun.is_ok() {
+                return;
+            }
+            // The turn may have started although the result was lost.
+            let got = client.call("claudecode.get", json!({"session_id": session})).await;
+            if got.is_ok_and(|got| got["session"]["turn"].as_u64() >= Some(turn)) {
+                return;
+            }
+            sleep(TRY_AGAIN).await;
+        }
+    }
+
+    fn prompt(&self, number: u64, said: &[String]) -> String {
+        let me = self.number_of(number);
+        match &self.program {
             Program::Scripted(_) => {
                 let steps = (0..CALLS).flat_map(|call| {
                     let id = format!("{me}c{call}");
@@ -149,28 +184,11 @@ impl Agent {
                     Step::tool("Bash", json!({"command": command, "description": "a step"}))
                 };
                 let mut steps: Vec<Step> = (0..CALLS).map(bash).collect();
-                steps[0] = if_it_knows(said.clone(), steps[0].clone());
+                steps[0] = if_it_knows(said.to_vec(), steps[0].clone());
                 steps.push(Step::text(format!("{me} is done")));
                 model.script(&marker, steps);
                 format!("{marker} go on")
             }
-        };
-        loop {
-            let chat = json!({"session_id": session, "prompt": prompt});
-            // `chat` would wait for the end of the turn, so the client disconnects.
-            let begun = match rng.u8(0..4) {
-                0 => client.call_within("claudecode.chat", chat, PATIENCE).await,
-                _ => client.call("claudecode.chat_async", chat).await,
-            };
-            if begun.is_ok() {
-                return;
-            }
-            // The turn may have started although the result was lost.
-            let got = client.call("claudecode.get", json!({"session_id": session})).await;
-            if got.is_ok_and(|got| got["session"]["turn"].as_u64() >= Some(*turn)) {
-                return;
-            }
-            sleep(TRY_AGAIN).await;
         }
     }
 }

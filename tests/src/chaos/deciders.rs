@@ -35,7 +35,9 @@ pub(super) async fn decide(run: Arc<Run>, mut rng: Rng) {
             // After a disconnect or a failed commit, the client does not know the outcome.
             let Ok(answer) = client.call("loopback.respond", respond).await else { continue };
             match answer["type"].as_str() {
-                Some("ok") => run.observations.decided(&id, approve),
+                Some("ok") => {
+                    run.observations.decided(&id, if approve { "allowed" } else { "denied" });
+                }
                 Some("already_resolved") => {
                     run.observations.already_resolved(&id, &crate::text(&answer["status"]))
                 }

@@ -24,8 +24,8 @@ pub(super) struct Observations {
 #[derive(Debug, Default)]
 struct Observed {
     faults: Vec<String>,
-    /// The acknowledged answers, by approval.
-    decided: HashMap<String, bool>,
+    /// The status that each acknowledged answer gave its approval.
+    decided: HashMap<String, &'static str>,
     /// The status that a second decider received, by approval.
     reported: HashMap<String, String>,
     /// The call of each approval.
@@ -138,9 +138,9 @@ impl Observations {
     }
 
     /// Records an acknowledged answer, which must stand.
-    pub(super) fn decided(&self, approval: &str, approve: bool) {
+    pub(super) fn decided(&self, approval: &str, status: &'static str) {
         let mut observed = self.observed();
-        if observed.decided.insert(approval.to_owned(), approve).is_some() {
+        if observed.decided.insert(approval.to_owned(), status).is_some() {
             observed.faults.push(format!("{approval} was decided twice"));
         }
     }
@@ -248,13 +248,11 @@ impl Observations {
         }
         let unasked = ran.keys().filter(|call| !allowed.contains(*call));
         faults.extend(unasked.map(|call| format!("{call} ran, and nobody allowed it")));
-        for (approval, approve) in &decided {
+        for (approval, answered) in &decided {
             let status = resolved.get(approval).map_or("nowhere to be found", String::as_str);
-            if status != if *approve { "allowed" } else { "denied" } {
-                faults.push(format!(
-                    "{approval} of {:?} was answered {approve} and is {status}",
-                    asked.get(approval)
-                ));
+            if status != *answered {
+                faults
+                    .push(format!("{approval} of {:?} was {answered} and is {status}", asked.get(approval)));
             }
         }
         for (approval, status) in &reported {
