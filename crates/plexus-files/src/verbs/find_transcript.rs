@@ -1,12 +1,11 @@
 //! Finds the transcript of Claude Code with which a process can start, and the cost of the conversation in it. It reads
 //! only the end of a transcript for the cost, and keeps only a part of it in memory, because an agent can write a transcript of any size.
 
-use std::collections::HashMap;
+use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use memchr::{memchr, memmem};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -22,12 +21,12 @@ const MAX_PROJECTS: usize = 100_000;
 /// The start of a line that contains the cost of a conversation. A process writes one when it exits.
 const COST: &[u8] = br#"{"type":"cost-state""#;
 
-/// The number of bytes to search at a time.
-const PIECE: u64 = 256 * 1024;
 /// The maximum number of bytes to search for an entry.
 const SEARCHED: u64 = 1024 * 1024 * 1024;
-/// The text before the id of an entry.
-const ENTRY: &[u8] = br#""uuid":""#;
+/// The longest line with a message, in bytes.
+const MAX_MESSAGE_BYTES: u64 = 32 * 1024 * 1024;
+/// The number of messages before an entry at which a conversation can resume instead.
+const MAX_RECENT: usize = 64;
 
 /// Finds the transcript with which a process can start.
 #[derive(Debug, Serialize, Deserialize)]
@@ -85,8 +84,8 @@ impl FindTranscript {
             return FoundTranscript::Own { spent_usd: spent(transcript).unwrap_or(0.0) };
         }
         for of_one in self.entries.chunk_by(|one, other| one.id == other.id) {
-            if let Some(mut transcript) = find(&self.projects, &of_one[0].id)
-                && let Ok(Some(entry)) = first_contained(&mut transcript, of_one)
+            if let Some(transcript) = find(&self.projects, &of_one[0].id)
+                && let Ok(Some(entry)) = resume_entry(&transcript, of_one)
             {
                 return FoundTranscript::Entry { entry, spent_usd: spent(transcript).unwrap_or(0.0) };
             }
@@ -101,28 +100,69 @@ fn find(projects: &Path, id: &str) -> Option<File> {
     projects.map(|project| project.path().join(&name)).find_map(|path| open_regular(&path).ok())
 }
 
-/// The first of these entries that the transcript contains. A process that is killed can lose the last entries.
-fn first_contained(
-    transcript: &mut File,
+/// Where to resume a conversation that should continue after the first of these entries that the transcript contains. A process that is
+/// killed can lose the last entries. Claude Code refuses to resume at a call without a result, so such a call is left out.
+fn resume_entry(
+    transcript: &File,
     entries: &[TranscriptEntry],
 ) -> Result<Option<TranscriptEntry>, FileError> {
-    let ids: HashMap<&[u8], usize> =
-        entries.iter().enumerate().map(|(index, entry)| (entry.uuid.as_bytes(), index)).collect();
-    let longest = ENTRY.len() + ids.keys().map(|id| id.len()).max().unwrap_or(0) + 1;
-    let finder = memmem::Finder::new(ENTRY);
-    let mut best: Option<usize> = None;
-    let mut transcript = transcript.take(SEARCHED);
-    let mut text = Vec::new();
-    while best != Some(0) && (&mut transcript).take(PIECE).read_to_end(&mut text)? > 0 {
-        for at in finder.find_iter(&text) {
-            let id = &text[at + ENTRY.len()..];
-            let found = memchr(b'"', id).and_then(|end| ids.get(&id[..end]));
-            best = best.into_iter().chain(found.copied()).min();
+    let mut recent: VecDeque<Message> = VecDeque::new();
+    let mut best: Option<(usize, VecDeque<Message>)> = None;
+    let mut reader = BufReader::new(transcript.take(SEARCHED));
+    let mut line = Vec::new();
+    while read_line(&mut reader, &mut line)? {
+        let Some((message, results)) = Message::parse(&line) else { continue };
+        let known = best.iter_mut().flat_map(|(_, messages)| messages).chain(&mut recent);
+        known.for_each(|message| message.calls.retain(|call| !results.contains(call)));
+        let wanted = entries.iter().position(|entry| entry.uuid == message.uuid);
+        recent.push_back(message);
+        if recent.len() > MAX_RECENT {
+            recent.pop_front();
         }
-        // An entry may continue in the next piece.
-        text.drain(..text.len().saturating_sub(longest));
+        if let Some(index) = wanted.filter(|index| best.as_ref().is_none_or(|(best, _)| index < best)) {
+            best = Some((index, recent.clone()));
+        }
     }
-    Ok(best.map(|index| entries[index].clone()))
+    let messages = best.map(|(_, messages)| messages).unwrap_or_default();
+    let complete = messages.into_iter().rev().find(|message| message.calls.is_empty());
+    Ok(complete.map(|message| TranscriptEntry { id: entries[0].id.clone(), uuid: message.uuid }))
+}
+
+/// Reads the next line, or nothing of it if it is too long.
+fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+    line.clear();
+    let read = reader.take(MAX_MESSAGE_BYTES).read_until(b'\n', line)?;
+    if line.last() != Some(&b'\n') && read as u64 == MAX_MESSAGE_BYTES {
+        line.clear();
+        reader.skip_until(b'\n')?;
+    }
+    Ok(read > 0)
+}
+
+/// A message in a transcript.
+#[derive(Debug, Clone)]
+struct Message {
+    uuid: String,
+    /// Its calls without a result.
+    calls: Vec<String>,
+}
+
+impl Message {
+    /// Parses a line. Also returns the ids of the calls whose results it contains.
+    fn parse(line: &[u8]) -> Option<(Self, Vec<String>)> {
+        let line: Value = serde_json::from_slice(line).ok()?;
+        let is_message = matches!(line["type"].as_str(), Some("user" | "assistant"));
+        if !is_message || line["isSidechain"] == true {
+            return None;
+        }
+        let blocks = line["message"]["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let ids = |kind: &str, id: &str| {
+            let blocks = blocks.iter().filter(|block| block["type"] == kind);
+            blocks.filter_map(|block| block[id].as_str()).map(str::to_owned).collect()
+        };
+        let message = Self { uuid: line["uuid"].as_str()?.to_owned(), calls: ids("tool_use", "id") };
+        Some((message, ids("tool_result", "tool_use_id")))
+    }
 }
 
 /// The cost that the last exited process reported.
@@ -184,6 +224,7 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
     use std::io::Write as _;
 
     fn spent_in(content: &[u8], after: u64) -> f64 {
@@ -248,20 +289,37 @@ mod tests {
             let entries = entries.iter().map(|(id, uuid)| entry(id, uuid)).collect();
             FindTranscript { projects: dir.path().to_owned(), id: id.to_owned(), entries }.find()
         };
-        // The third entry is only quoted. The second one is across the border of two pieces.
-        let padding = "x".repeat(PIECE as usize - 30);
-        let lines = format!(
-            "{{\"uuid\":\"u1\"}}\n{{\"x\":\"{padding}\",\"parentUuid\":\"u1\",\"uuid\":\"u2\"}}\n\
-             {{\"parentUuid\":\"u4\",\"text\":\"\\\"uuid\\\":\\\"u3\\\"\"}}\n{{\"type\":\"cost-state\",\"totalCostUSD\":2}}\n"
-        );
-        write("a", &lines);
-        write("b", "{\"uuid\":\"v1\"}\n");
+        let said = |uuid: &str| format!("{{\"type\":\"assistant\",\"uuid\":\"{uuid}\"}}\n");
+        let calls = |uuid: &str, call: &str| {
+            let block = json!([{"type": "tool_use", "id": call}]);
+            json!({"type": "assistant", "uuid": uuid, "message": {"content": block}}).to_string() + "\n"
+        };
+        let result = |uuid: &str, call: &str| {
+            let block = json!([{"type": "tool_result", "tool_use_id": call}]);
+            json!({"type": "user", "uuid": uuid, "message": {"content": block}}).to_string() + "\n"
+        };
+        let long = "x".repeat(MAX_MESSAGE_BYTES as usize + 9) + "\n";
+        let lines = [
+            said("u1"),
+            long,
+            calls("u2", "c2"),
+            calls("u3", "c3"),
+            result("r2", "c2"),
+            calls("u4", "c4"),
+            "{\"type\":\"attachment\",\"uuid\":\"u5\"}\n{\"type\":\"cost-state\",\"totalCostUSD\":2}\n"
+                .to_owned(),
+        ];
+        write("a", &lines.concat());
+        write("b", &said("v1"));
         let found =
             |id: &str, uuid: &str, spent_usd| FoundTranscript::Entry { entry: entry(id, uuid), spent_usd };
-        assert_eq!(find("c", &[("a", "u4"), ("a", "u3"), ("a", "u2"), ("a", "u1")]), found("a", "u2", 2.0));
+        assert_eq!(find("c", &[("a", "lost"), ("a", "u2"), ("a", "u1")]), found("a", "u2", 2.0));
         assert_eq!(find("c", &[("a", "u1"), ("a", "u2")]), found("a", "u1", 2.0));
-        assert_eq!(find("c", &[("lost", "w"), ("a", "u4"), ("b", "v1")]), found("b", "v1", 0.0));
-        assert_eq!(find("c", &[("a", "u4"), ("b", "v2")]), FoundTranscript::None);
+        // Neither `u3` nor `u4` has a result.
+        assert_eq!(find("c", &[("a", "u4"), ("a", "u1")]), found("a", "r2", 2.0));
+        assert_eq!(find("c", &[("a", "u3"), ("a", "u1")]), found("a", "u2", 2.0));
+        assert_eq!(find("c", &[("lost", "w"), ("a", "u5"), ("b", "v1")]), found("b", "v1", 0.0));
+        assert_eq!(find("c", &[("a", "lost"), ("b", "v2")]), FoundTranscript::None);
         assert_eq!(find("a", &[("b", "v1")]), FoundTranscript::Own { spent_usd: 2.0 });
     }
 }
