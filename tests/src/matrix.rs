@@ -11,7 +11,8 @@
 ///
 /// | matrix | combinations | in the default run |
 /// |---|---|---|
-/// | `clis` | both CLIs, control channel | both |
+/// | `clis` | the oldest and the newest CLI, control channel | both |
+/// | `versions` | all pinned CLIs, control channel | all |
 /// | `channels` | both CLIs, control channel and relay | each CLI and each channel once |
 /// | `mcp_channels` | both CLIs, relay and HTTP | each CLI and each channel once |
 /// | `every_channel` | both CLIs, all three channels | each CLI and each channel |
@@ -21,6 +22,14 @@ macro_rules! over {
     (clis $($rest:tt)*) => {
         $crate::over!(@matrix [
             cli_197 "2.1.197" Control Rpc,
+            cli_325 "2.1.325" Control Rpc,
+        ] [] $($rest)*);
+    };
+    (versions $($rest:tt)*) => {
+        $crate::over!(@matrix [
+            cli_197 "2.1.197" Control Rpc,
+            cli_263 "2.1.263" Control Rpc,
+            cli_290 "2.1.290" Control Rpc,
             cli_325 "2.1.325" Control Rpc,
         ] [] $($rest)*);
     };

@@ -19,7 +19,7 @@ async fn world(config: &str) -> anyhow::Result<World> {
 async fn world_of_script(config: &str, lines: &str) -> anyhow::Result<(World, tempfile::TempDir)> {
     let dir = tempfile::tempdir()?;
     let program = dir.path().join("claude");
-    executable::write(&program, &format!("#!/bin/sh\n{lines}\n"))?;
+    executable::write(&program, &format!("#!/bin/sh\n[ \"$1\" = --version ] && exit 0\n{lines}\n"))?;
     Ok((Setup::scripted().with_config(config).start(program).await?, dir))
 }
 

@@ -35,6 +35,7 @@ mod parent;
 mod permit;
 mod policy;
 mod questions;
+mod versions;
 mod which_calls_ask;
 
 mod sandbox;

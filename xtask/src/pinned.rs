@@ -12,8 +12,8 @@ use anyhow::{Context as _, bail, ensure};
 use crate::cache::{self, npm};
 use crate::workspace::run as run_command;
 
-/// The versions that the tests use: the oldest supported and the newest known one.
-const VERSIONS: [&str; 2] = ["2.1.197", "2.1.325"];
+/// The versions that the tests use: the oldest supported and the newest known one, and two between them.
+const VERSIONS: [&str; 4] = ["2.1.197", "2.1.263", "2.1.290", "2.1.325"];
 
 /// The package that contains only the program for one platform; it needs no Node.
 const PACKAGE: &str = "@anthropic-ai/claude-code-linux-x64";

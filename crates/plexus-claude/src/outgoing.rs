@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::PermissionResult;
+use crate::{PermissionResult, Version};
 
 /// The id of the hub's PreToolUse callback.
 pub const GATE_CALLBACK: &str = "plexus_gate";
@@ -56,22 +56,25 @@ fn initialize_with(request_id: &str, mut body: Value, agents: &Map<String, Value
 
 /// A prompt with its `uuid`, sent literally: Claude Code reads no `@path` and runs no `/command` in it.
 ///
-/// `client_composed` requests this from newer versions. 2.1.197 does not support it but examines only the last text
-/// block. A prompt that contains a path or command is therefore sent as two blocks, of which the last contains neither.
-pub fn user_message(uuid: &str, text: &str) -> String {
+/// Claude Code examines only the last text block. A prompt that contains a path or command is therefore sent as two blocks, of which
+/// the last contains neither. `client_composed` requests the same from newer versions, except from those that then leave out the
+/// instructions of plan mode.
+pub fn user_message(uuid: &str, text: &str, version: Option<Version>) -> String {
     let content = match harmless_tail(text) {
         None => json!(text),
         Some(at) => json!([{"type": "text", "text": text[..at]}, {"type": "text", "text": text[at..]}]),
     };
-    json!({
+    let mut line = json!({
         "type": "user",
         "uuid": uuid,
         "message": {"role": "user", "content": content},
         "parent_tool_use_id": null,
         "session_id": "",
-        "client_composed": true,
-    })
-    .to_string()
+    });
+    if !version.is_some_and(Version::drops_instructions_of_composed_prompts) {
+        line["client_composed"] = json!(true);
+    }
+    line.to_string()
 }
 
 /// A prompt with its `uuid`. Claude Code reads the files that it names as `@path`.
@@ -181,7 +184,7 @@ mod tests {
     use super::*;
 
     fn blocks(text: &str) -> Vec<String> {
-        let line: Value = serde_json::from_str(&user_message("u", text)).unwrap();
+        let line: Value = serde_json::from_str(&user_message("u", text, None)).unwrap();
         match &line["message"]["content"] {
             Value::String(text) => vec![text.clone()],
             blocks => {
@@ -196,8 +199,8 @@ mod tests {
         let deny = PermissionResult::Deny { message: nasty.into(), interrupt: true };
         let lines = [
             initialize(nasty, &Map::new()),
-            user_message(nasty, nasty),
-            user_message(nasty, &format!("@x {nasty}")),
+            user_message(nasty, nasty, None),
+            user_message(nasty, &format!("@x {nasty}"), Version::parse("2.1.263")),
             interrupt(nasty),
             mcp_status(nasty),
             set_permission_mode(nasty, nasty),

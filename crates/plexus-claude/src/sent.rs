@@ -50,12 +50,12 @@ mod tests {
         assert_eq!(id(reply_permission("b", &allow)), Some(SentId::Reply("b".into())));
         assert_eq!(id(reply_gate("c", &GateAnswer::NoOpinion)), Some(SentId::Reply("c".into())));
         assert_eq!(id(reply_error("d", "no")), Some(SentId::Reply("d".into())));
-        assert_eq!(id(user_message("e", "hello @x")), Some(SentId::Prompt("e".into())));
+        assert_eq!(id(user_message("e", "hello @x", None)), Some(SentId::Prompt("e".into())));
     }
 
     #[test]
     fn the_id_of_a_prompt_of_16_megabytes_is_read_back() {
-        let line = user_message("e", &"sixteen bytes é\n".repeat(1024 * 1024));
+        let line = user_message("e", &"sixteen bytes é\n".repeat(1024 * 1024), None);
         assert_eq!(sent_id(line.as_bytes()), Some(SentId::Prompt("e".into())));
     }
 

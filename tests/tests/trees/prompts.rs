@@ -1,30 +1,14 @@
 //! Prompts from a session are plain text, with every method that accepts a prompt: real CLIs read no `@path` in them and
 //! run no `/command`.
 
-use plexus_e2e::{Channel, DoorKind, Setup, World, text};
+use plexus_e2e::{World, over, text};
 use plexus_testkit::model::Step;
 use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
 
 const SECRET: &str = "THE-SECRET-INSIDE";
 
-#[tokio::test]
-async fn prompts_of_a_session_are_plain_text_197() -> anyhow::Result<()> {
-    let setup = Setup::cli("2.1.197", Channel::Control, DoorKind::Rpc);
-    match setup.world("prompts_of_a_session_are_plain_text_197").await? {
-        Some(world) => prompts_of_a_session_are_plain_text(world).await,
-        None => Ok(()),
-    }
-}
-
-#[tokio::test]
-async fn prompts_of_a_session_are_plain_text_325() -> anyhow::Result<()> {
-    let setup = Setup::cli("2.1.325", Channel::Control, DoorKind::Rpc);
-    match setup.world("prompts_of_a_session_are_plain_text_325").await? {
-        Some(world) => prompts_of_a_session_are_plain_text(world).await,
-        None => Ok(()),
-    }
-}
+over!(versions: prompts_of_a_session_are_plain_text);
 
 /// Writes a secret into the working directory, and a command that creates a file when it runs.
 fn plant(world: &World) -> anyhow::Result<()> {

@@ -27,6 +27,7 @@ use crate::method::{ToolUser, method_not_found};
 use crate::metrics::Metrics;
 use crate::notify::Notifier;
 use crate::policy::{Policies, Policy};
+use crate::processes::claude_program::ClaudeProgram;
 use crate::processes::files::Files;
 use crate::processes::keepers::Keepers;
 use crate::processes::sandbox::SandboxSetup;
@@ -112,6 +113,7 @@ impl Hub {
             files,
             user_settings,
             keepers: Keepers::default(),
+            claude: ClaudeProgram::new(&settings),
             reading: Arc::new(Semaphore::new(MAX_READING)),
             tasks,
             store,

@@ -54,7 +54,9 @@ impl Owner {
                 RunState::Running | RunState::Ending => self.attach(&row)?,
                 RunState::Starting | RunState::External | RunState::Ended => HashSet::new(),
             };
-            runs.push(RecoveredRun { row, calls, approvals, sent });
+            // The program may have been updated since; the process reports its own version if it is a new one.
+            let version = parts.claude.version().await;
+            runs.push(RecoveredRun { row, calls, approvals, version, sent });
         }
         Ok(Snapshot { turn, runs })
     }

@@ -4,6 +4,7 @@
 use plexus_agent::Entry;
 use plexus_claude::{
     Assistant, Block, GateAnswer, Incoming, PermissionResult, Request, RequestBody, System, TurnResult, User,
+    Version,
 };
 use plexus_protocol::claudecode::{Channel, PermissionMode};
 use plexus_protocol::{Event, JournalRange, Object};
@@ -223,7 +224,8 @@ impl Machine {
         match (process.phase, response.outcome) {
             (Phase::Initializing, outcome) if response.request_id == process.initialize_id() => match outcome
             {
-                Ok(_) if asks_over_mcp => {
+                Ok(answer) if asks_over_mcp => {
+                    process.version = reported_version(&answer).or(process.version);
                     process.phase = Phase::Connecting { again: None };
                     let run = process.key.run;
                     batch.after.lines.push(plexus_claude::mcp_status(&format!("plexus-mcp-status-{run}")));
@@ -231,7 +233,10 @@ impl Machine {
                         turn.progress.initialized = Some(run);
                     }
                 }
-                Ok(_) => self.become_ready(batch),
+                Ok(answer) => {
+                    process.version = reported_version(&answer).or(process.version);
+                    self.become_ready(batch);
+                }
                 Err(error) => {
                     let message = format!("the agent rejected supervision: {error}");
                     batch.after.alarm = Some(Cause::Failed("not_initialized", message));
@@ -284,6 +289,9 @@ impl Machine {
             "init" => {
                 self.ensure_turn(key.run, &mut batch.changes);
                 self.on_mode(key, &text("permissionMode"), batch);
+                if let Some(process) = self.process.as_mut() {
+                    process.version = reported_version(&system.data).or(process.version);
+                }
             }
             "status" if system.data.get("permissionMode").is_some_and(Value::is_string) => {
                 self.on_mode(key, &text("permissionMode"), batch);
@@ -421,6 +429,11 @@ impl Machine {
     fn note(&mut self, subtype: &str, data: Value, batch: &mut Batch) {
         batch.changes.push(self.system_event(subtype, data));
     }
+}
+
+/// The version in the answer to `initialize` (from 2.1.296 on) or in the first line of a turn.
+fn reported_version(data: &Object) -> Option<Version> {
+    Version::parse(data.get("claude_code_version")?.as_str()?)
 }
 
 fn mcp_status_of(answer: &Object, server: &str) -> Option<String> {

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use plexus_claude::SentId;
+use plexus_claude::{SentId, Version};
 use plexus_store::{Change, RunKey, RunState};
 use serde_json::json;
 
@@ -53,6 +53,8 @@ pub(super) struct Process {
     pub(super) idle_by: Option<Instant>,
     /// When its model has been silent for long enough to report it.
     pub(super) stall_by: Option<Instant>,
+    /// Its version of Claude Code, if it is known.
+    pub(super) version: Option<Version>,
     /// The settings it was started with; empty when an earlier hub started it.
     pub(super) launched_with: Vec<Setting>,
 }
@@ -85,6 +87,7 @@ impl Machine {
             interrupt_by: None,
             idle_by: self.idle_deadline(),
             stall_by: None,
+            version: None,
             launched_with: Vec::new(),
         }
     }
@@ -134,7 +137,7 @@ impl Machine {
     }
 
     pub(super) fn on_started(&mut self, key: RunKey, started: Result<Started, String>) {
-        let Started { identity, cost_budget } = match started {
+        let Started { identity, cost_budget, version } = match started {
             Ok(started) => started,
             Err(error) => {
                 self.commit(vec![Change::EndRun(key, json!({"error": error}))]);
@@ -143,6 +146,7 @@ impl Machine {
         };
         self.progress_mut().cost_limit = cost_budget.map(|row| (key.run, row.granted));
         let mut process = self.new_process(key, HashSet::new());
+        process.version = version;
         let config = &self.row.config;
         process.launched_with =
             vec![Setting::Mode(config.permission_mode), Setting::Model(config.model.clone())];

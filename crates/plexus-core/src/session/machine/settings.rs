@@ -187,8 +187,9 @@ impl Machine {
         }
         let messages =
             self.turn.as_ref().map(|turn| turn.progress.unread_messages.clone()).unwrap_or_default();
+        let version = self.process.as_ref().and_then(|process| process.version);
         for message in messages {
-            self.send(plexus_claude::user_message(&message.uuid, &message.text));
+            self.send(plexus_claude::user_message(&message.uuid, &message.text, version));
         }
     }
 }

@@ -162,7 +162,7 @@ impl Machine {
             return;
         }
         let line = match turn.progress.format {
-            PromptFormat::Plain => plexus_claude::user_message(&uuid, &turn.prompt),
+            PromptFormat::Plain => plexus_claude::user_message(&uuid, &turn.prompt, process.version),
             PromptFormat::Expanded => plexus_claude::user_message_expanded(&uuid, &turn.prompt),
         };
         self.commit(bind.into_iter().collect());
