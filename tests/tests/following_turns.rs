@@ -266,6 +266,28 @@ async fn position(world: &World, session: &str) -> anyhow::Result<u64> {
 }
 
 #[tokio::test]
+async fn streams_lists_the_turns_of_one_session_and_those_that_have_ended() -> anyhow::Result<()> {
+    let world = scripted("streams").await?;
+    let prompt = script(&json!([{"say": "Done."}]));
+    let two =
+        [world.create("one", json!({"prompt": prompt})).await?, world.create("other", json!({})).await?];
+    world.ended(&two[0]).await?;
+    world.chat(&two[0], &prompt).await?;
+    world.ended(&two[0]).await?;
+    assert_eq!(world.call("claudecode.streams", json!({"name": "one"})).await?["streams"], json!([]));
+    let ended = world.call("claudecode.streams", json!({"session_id": two[0], "finished": true})).await?;
+    let ended = ended["streams"].as_array().cloned().unwrap_or_default();
+    let turns: Vec<(&Value, &Value)> = ended.iter().map(|turn| (&turn["turn"], &turn["status"])).collect();
+    assert_eq!(turns, [(&json!(2), &json!("complete")), (&json!(1), &json!("complete"))]);
+    assert!(ended.iter().all(|turn| turn["ended_at"].is_u64() && turn["total_events"].as_u64() > Some(1)));
+    let of_other = world.call("claudecode.streams", json!({"name": "other", "finished": true})).await?;
+    assert_eq!(of_other["streams"], json!([]));
+    let unknown = world.refused("claudecode.streams", json!({"name": "nobody"})).await?;
+    assert_eq!(unknown.kind.as_deref(), Some("session_not_found"));
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_turn_that_ends_before_the_first_wait_is_still_reported() -> anyhow::Result<()> {
     let world = scripted("a quick turn").await?;
     let prompt = script(&json!([{"say": "Done already."}]));

@@ -77,6 +77,36 @@ async fn a_child_finds_no_file_of_the_hub(mut world: World) -> anyhow::Result<()
 
 /// A child with the hub's tools tries to allow its own call, with an allowed script while the approval is open, and with the hub's
 /// tool. Without a sandbox the script would find the operator's token.
+/// For example, the home directory contains the data directory.
+#[tokio::test]
+async fn an_agent_around_the_data_directory_sees_it_empty() -> anyhow::Result<()> {
+    let world = Setup::scripted().world("an agent around the data directory").await?.context("a world")?;
+    let data = world.hub.data_dir();
+    let around = data.parent().context("a parent")?;
+    let look = format!(
+        "ls -A '{}' | grep -v sessions; cat '{}/operator.token'; touch made",
+        data.display(),
+        data.display()
+    );
+    let steps = json!([{"tool": "Bash", "id": "look", "input": {"command": look}}, {"say": "done"}]);
+    let params = json!({"working_dir": around, "policy": "allow_all", "prompt": script(&steps)});
+    if !world.hub.data_dir().join("sandboxed").exists() {
+        let refused =
+            world.refused("claudecode.create", json!({"name": "around", "working_dir": around})).await?;
+        assert_eq!(refused.kind.as_deref(), Some("bad_working_dir"));
+        skip("an_agent_around_the_data_directory_sees_it_empty", "sandbox");
+        return Ok(());
+    }
+    let session = world.create("around", params).await?;
+    let ended = world.ended(&session).await?;
+    assert_eq!(ended["status"], "complete", "{ended:#}");
+    let result = plexus_e2e::events(&ended, "tool_result").pop().unwrap_or_default();
+    assert!(!result.to_string().contains(&world.hub.token()?), "{result}");
+    assert!(!result.to_string().contains("plexus.db"), "{result}");
+    assert!(around.join("made").exists(), "it works in that directory");
+    Ok(())
+}
+
 async fn a_child_cannot_approve_its_own_call(world: World) -> anyhow::Result<()> {
     let session = world.create("ambitious", json!({"hub_tools": true})).await?;
     let view = get(&*world.door, &session).await?;

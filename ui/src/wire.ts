@@ -522,6 +522,7 @@ export interface StreamView {
   total_events: number;
   read_position: number;
   started_at: number;
+  ended_at?: number;
 }
 
 export type TargetFile =
@@ -783,7 +784,7 @@ export interface Methods {
     result: { type: 'ok'; session_id: SessionId };
   };
   'claudecode.streams': {
-    params: Record<string, never>;
+    params: { session_id?: SessionId; name?: string; finished?: boolean };
     result: { type: 'ok'; streams: StreamView[] };
   };
   'claudecode.transcript': {

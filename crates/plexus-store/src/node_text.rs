@@ -50,7 +50,13 @@ pub(crate) fn spaced(text: &str) -> String {
 
 /// Appends the texts, inputs and results of a content up to a length, without the names of fields and ids.
 fn gather(content: &Value, most: usize, text: &mut String) {
-    let mut left = vec![content];
+    // The end of a turn: its `usage` contains only words of the API.
+    let mut left: Vec<&Value> = match content {
+        Value::Object(end) => {
+            end.iter().filter(|(name, _)| *name != "usage").map(|(_, value)| value).rev().collect()
+        }
+        content => vec![content],
+    };
     while let Some(value) = left.pop() {
         match value {
             Value::String(string) => {
@@ -69,5 +75,20 @@ fn gather(content: &Value, most: usize, text: &mut String) {
         if text.len() >= most {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_end_of_a_turn_is_previewed_without_its_usage() {
+        let usage = json!({"service_tier": "standard", "speed": "standard", "input_tokens": 3});
+        let end = json!({"status": "failed", "usage": usage, "cost_usd": 0.1, "message": "no credit"});
+        assert_eq!(preview(&end), "failed no credit");
+        let call = json!([{"type": "tool_use", "input": {"usage": "a word"}}]);
+        assert_eq!(preview(&call), "a word");
     }
 }

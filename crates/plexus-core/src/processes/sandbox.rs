@@ -111,6 +111,11 @@ impl SandboxSetup {
         Some(Sandbox { hide: self.data_dir.clone(), show, required, inode: self.inode, hubs })
     }
 
+    /// Whether the data directory is hidden from every child.
+    pub(crate) fn hides_data_dir(&self) -> bool {
+        self.missing().is_none() && self.required().is_some_and(|parts| parts.contains(&SandboxPart::Files))
+    }
+
     /// Advice for an operator whose system refuses a required part of the sandbox.
     fn remedy(&self) -> String {
         if self.before.is_empty() {

@@ -306,13 +306,28 @@ pub enum DeleteResult {
     },
 }
 
+/// Parameters of `claudecode.streams`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StreamsParams {
+    /// Only the turns of this session, by id.
+    #[serde(default)]
+    pub session_id: Option<SessionId>,
+    /// Only the turns of this session, by name.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Also turns that have ended, at most the last 20 of each session.
+    #[serde(default)]
+    pub finished: Option<bool>,
+}
+
 /// Result of `claudecode.streams`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum StreamsResult {
-    /// The turns in progress.
+    /// The turns.
     Ok {
-        /// Oldest first.
+        /// By session, oldest first; in a session, the latest turn first.
         streams: Vec<StreamView>,
     },
 }

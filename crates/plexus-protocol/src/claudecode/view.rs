@@ -114,7 +114,7 @@ pub struct TreeView {
     pub cost_usd: f64,
 }
 
-/// A turn in progress, as `claudecode.streams` returns it.
+/// A turn, as `claudecode.streams` returns it.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct StreamView {
     /// The session.
@@ -134,4 +134,7 @@ pub struct StreamView {
     pub read_position: u64,
     /// When it started.
     pub started_at: UnixSeconds,
+    /// When it ended; omitted while it is in progress.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<UnixSeconds>,
 }

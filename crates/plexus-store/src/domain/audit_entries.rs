@@ -1,7 +1,7 @@
 //! The contents of the audit entry of each act. `audit_chain` appends them to the log.
 
 use plexus_protocol::audit::{AuditEntry, AuditKind};
-use plexus_protocol::{Approval, Decider, Decision, Object, Right, TokenName, UnixSeconds};
+use plexus_protocol::{Approval, Decider, Decision, Object, Right, SessionName, TokenName, UnixSeconds};
 use serde_json::{Value, json};
 
 use crate::{CallRow, NewRule, NewSession, TokenRow, Verdict};
@@ -36,7 +36,12 @@ pub(crate) fn approval_resolved(
 }
 
 /// The gate allowed or denied a call by rule. Other answers have no entry here: an approval has one when it is resolved.
-pub(crate) fn gate_answered(at: UnixSeconds, call: &CallRow, input: &Object) -> Option<AuditEntry> {
+pub(crate) fn gate_answered(
+    at: UnixSeconds,
+    call: &CallRow,
+    session_name: Option<SessionName>,
+    input: &Object,
+) -> Option<AuditEntry> {
     let answer = match call.verdict {
         Verdict::Allow { .. } => "allow",
         Verdict::Deny { .. } => "deny",
@@ -45,6 +50,7 @@ pub(crate) fn gate_answered(at: UnixSeconds, call: &CallRow, input: &Object) -> 
     Some(AuditEntry {
         right: Some(Right::Rule),
         session_id: Some(call.key.session),
+        session_name,
         tool_use_id: Some(call.tool_use_id.clone()),
         tool_name: Some(call.tool_name.clone()),
         digest: Some(call.digest.clone()),

@@ -16,6 +16,8 @@ pub(crate) trait SessionRows {
     fn session_exists(&self, id: SessionId) -> Stored<bool>;
     /// The `answers_to` of one session. Unlike [`Self::session`] it reads no configuration.
     fn answers_to(&self, id: SessionId) -> Stored<Option<AskedOf>>;
+    /// The name of one session. Unlike [`Self::session`] it reads no configuration.
+    fn session_name(&self, id: SessionId) -> Stored<Option<SessionName>>;
     /// Inserts a session.
     fn insert_session(&mut self, row: &SessionRow) -> Stored<()>;
     /// Updates a session, if it exists.

@@ -31,6 +31,7 @@ pub(super) const LIVING: &str = "SELECT s.*, \
     WHERE s.deleted_at IS NULL ORDER BY s.ordinal";
 
 pub(super) const ANSWERS_TO: &str = "SELECT answers_to FROM sessions WHERE id = ?1";
+pub(super) const SESSION_NAME: &str = "SELECT name FROM sessions WHERE id = ?1";
 pub(super) const BUDGET: &str = "SELECT b.granted, b.own, b.below, b.used, b.told, s.deleted_at IS NOT NULL AS deleted \
     FROM budgets b JOIN sessions s ON s.id = b.session WHERE b.session = ?1 AND b.kind = ?2";
 pub(super) const ANY_BUDGET: &str = "SELECT EXISTS (SELECT 1 FROM budgets)";
@@ -236,6 +237,7 @@ pub(super) const ALL: &[&str] = &[
     SESSIONS,
     LIVING,
     ANSWERS_TO,
+    SESSION_NAME,
     BUDGET,
     SESSIONS_WITH,
     PENDING_OF_CALL,

@@ -115,6 +115,7 @@ pub async fn calls_answered_by_rule_have_audit_entries(store: Arc<dyn Store>) {
     assert_eq!(seen[0].gate, Some(object(json!({"answer": "allow", "reason": "rule 7"}))));
     assert_eq!((&seen[0].by, seen[0].right), (&Decider::Hub, Some(Right::Rule)));
     assert_eq!(seen[0].session_id, Some(session));
+    assert_eq!(seen[0].session_name.as_ref().map(ToString::to_string).as_deref(), Some("a"));
 }
 
 pub async fn acts_on_tokens_sessions_and_rules_have_audit_entries(store: Arc<dyn Store>) {

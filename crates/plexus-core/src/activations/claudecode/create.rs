@@ -301,7 +301,7 @@ fn check_isolation(caller: &Admitted, isolation: &WorktreeIsolation) -> Result<(
     Ok(())
 }
 
-/// Accepts an existing directory that neither contains the hub's data directory nor lies in it.
+/// Accepts an existing directory outside the hub's data directory. It may contain the data directory if the sandbox hides that.
 async fn check_working_dir(hub: &Hub, given: &str) -> Result<String, Error> {
     let bad = |why: String| Err(Error::new(ErrorKind::BadWorkingDir, why).with("field", "working_dir"));
     let path = Path::new(given);
@@ -313,14 +313,11 @@ async fn check_working_dir(hub: &Hub, given: &str) -> Result<String, Error> {
     }
     // The path of the data directory contains no symbolic links.
     let data = &hub.settings().data_dir;
-    let ours = || {
-        bad(format!(
-            "`working_dir` {given} contains the data directory of Plexus or is inside it; choose another \
-             directory"
-        ))
+    let inside = || {
+        bad(format!("`working_dir` {given} is inside the data directory of Plexus; choose another directory"))
     };
     if path.starts_with(data) {
-        return ours();
+        return inside();
     }
     let resolve = ResolveDir { path: path.to_owned() };
     let resolved = hub.files().call(resolve, None, &mut tokio::io::sink()).await;
@@ -333,7 +330,13 @@ async fn check_working_dir(hub: &Hub, given: &str) -> Result<String, Error> {
             .unwrap_or_else(|| Error::new(ErrorKind::Internal, error.to_string()))
     })?;
     match resolved {
-        Resolved::Directory(real) if Path::new(&real).starts_with(data) || data.starts_with(&real) => ours(),
+        Resolved::Directory(real) if Path::new(&real).starts_with(data) => inside(),
+        Resolved::Directory(real) if data.starts_with(&real) && !hub.parts().sandbox.hides_data_dir() => {
+            bad(format!(
+                "`working_dir` {given} contains the data directory of Plexus, and no sandbox hides that \
+                 directory from agents; choose another directory, or see `plexus doctor` for the sandbox"
+            ))
+        }
         Resolved::Directory(real) => Ok(real),
         Resolved::NotUtf8 => bad("`working_dir` is not valid UTF-8".to_owned()),
         Resolved::NotADirectory => bad(format!("`working_dir` {given} is not a directory")),

@@ -1,6 +1,6 @@
 //! Sessions and runs in memory.
 
-use plexus_protocol::{AskedOf, SessionId};
+use plexus_protocol::{AskedOf, SessionId, SessionName};
 
 use super::super::tables::{Files, Run, Session, Tables};
 use crate::rows::{NewRun, RunUpdate, SessionRows, SessionUpdate, Stored};
@@ -22,6 +22,10 @@ impl SessionRows for Tables {
 
     fn answers_to(&self, id: SessionId) -> Stored<Option<AskedOf>> {
         Ok(self.sessions.get(&id).map(|session| session.row.answers_to.clone()))
+    }
+
+    fn session_name(&self, id: SessionId) -> Stored<Option<SessionName>> {
+        Ok(self.sessions.get(&id).map(|session| session.row.name.clone()))
     }
 
     fn insert_session(&mut self, row: &SessionRow) -> Stored<()> {

@@ -1,6 +1,6 @@
 //! Sessions and runs in SQL.
 
-use plexus_protocol::{AskedOf, SessionId};
+use plexus_protocol::{AskedOf, SessionId, SessionName};
 
 use super::super::columns::{Json, Text, Word};
 use super::super::{reads, sql};
@@ -25,6 +25,12 @@ impl SessionRows for SqliteRows<'_> {
         let found: Option<Json<_>> =
             reads::one(self.connection, sql::ANSWERS_TO, [Text(id)], |row| row.get(0))?;
         Ok(found.map(|Json(answers_to)| answers_to))
+    }
+
+    fn session_name(&self, id: SessionId) -> Stored<Option<SessionName>> {
+        let found: Option<Word<_>> =
+            reads::one(self.connection, sql::SESSION_NAME, [Text(id)], |row| row.get(0))?;
+        Ok(found.map(|Word(name)| name))
     }
 
     fn insert_session(&mut self, row: &SessionRow) -> Stored<()> {
