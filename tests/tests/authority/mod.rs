@@ -102,6 +102,7 @@ fn rows() -> Vec<Attempt> {
         Method("claudecode.rename", |f| json!({"session_id": f.target, "new_name": f.fresh_name()})),
         Method("claudecode.set_model", |f| json!({"session_id": f.target, "model": "sonnet"})),
         Method("claudecode.set_permission_mode", |f| json!({"session_id": f.target, "mode": "plan"})),
+        Method("claudecode.update", |f| json!({"session_id": f.target, "permission_mode": "plan"})),
         Method("claudecode.trust_project", session),
         Method("claudecode.user_settings", |_| json!({})),
         Method("claudecode.set_budget", |f| json!({"session_id": f.target, "budget": {"turns": 1000}})),

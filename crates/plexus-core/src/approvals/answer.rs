@@ -35,7 +35,7 @@ pub(crate) async fn answer(
         return answer_budget(store, book, caller, &row, answer, right).await;
     }
     if answer.approve && row.approval.kind == ApprovalKind::Plan {
-        check_mode_by(store, caller, answer.mode.unwrap_or_default()).await?;
+        check_mode_by(store, caller, answer.mode.unwrap_or_default(), "mode").await?;
     }
     let approval = row.approval.id;
     let remember = answer.remember.clone();

@@ -7,6 +7,7 @@ mod project;
 mod servers;
 mod transcript;
 mod turn;
+mod update;
 mod view;
 
 use schemars::JsonSchema;
@@ -22,6 +23,7 @@ pub use project::{
 pub use servers::{McpEndpoint, McpServer, McpServerGiven, McpServerKind};
 pub use transcript::{TranscriptFormat, TranscriptParams, TranscriptResult};
 pub use turn::{ChatAsyncResult, ChatParams, EventParams, EventResult, PollParams, PollResult, SendResult};
+pub use update::{UpdateParams, UpdateResult, Updated};
 pub use view::{LoadsView, SessionView, StreamView, TreeView};
 
 use crate::budget::{Budget, BudgetView};
