@@ -18,6 +18,7 @@ use tokio::process::{Child, Command};
 over!(channels: a_parent_supervises_its_child_until_it_finishes);
 over!(channels: a_call_that_a_parent_denies_never_runs);
 over!(channels: a_waiting_parent_survives_a_kill_of_the_hub);
+over!(clis: a_parent_updates_interrupts_and_deletes_its_child);
 
 /// The first prompt of the parent.
 const SUPERVISE: &str = "SUPERVISE a child";
@@ -145,11 +146,11 @@ impl Supervisor {
             .iter()
             .map(|result| serde_json::from_str(&result.text).unwrap_or_else(|_| json!(result.text)))
             .collect();
-        let Some(last) = results.last() else { return self.create_child(request) };
+        let Some(last) = results.last() else { return create_child(request, &self.create) };
         if let Some(words) = last.as_str() {
             let not_yet = ["No such tool", "ready: "].iter().any(|word| words.contains(word));
             return if not_yet {
-                self.create_child(request)
+                create_child(request, &self.create)
             } else {
                 Step::text(format!("What is this? {words}"))
             };
@@ -176,17 +177,6 @@ impl Supervisor {
         }
     }
 
-    /// The older CLI continues without a server that connects slowly, and offers a tool that waits for it.
-    fn create_child(&self, request: &Value) -> Step {
-        let offered = |name: &str| {
-            request["tools"].as_array().is_some_and(|tools| tools.iter().any(|tool| tool["name"] == name))
-        };
-        if offered("WaitForMcpServers") && !offered("mcp__plexus__claudecode_create") {
-            return Step::tool("WaitForMcpServers", json!({}));
-        }
-        call("claudecode_create", self.create.clone())
-    }
-
     fn answer(&self, approval: &Value) -> Step {
         let asked = Asked { approval: approval.clone(), had_run: self.file.exists() };
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
@@ -200,6 +190,17 @@ impl Supervisor {
     fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+/// The older CLI continues without a server that connects slowly, and offers a tool that waits for it.
+fn create_child(request: &Value, create: &Value) -> Step {
+    let offered = |name: &str| {
+        request["tools"].as_array().is_some_and(|tools| tools.iter().any(|tool| tool["name"] == name))
+    };
+    if offered("WaitForMcpServers") && !offered("mcp__plexus__claudecode_create") {
+        return Step::tool("WaitForMcpServers", json!({}));
+    }
+    call("claudecode_create", create.clone())
 }
 
 fn call(tool: &str, input: Value) -> Step {
@@ -263,6 +264,60 @@ async fn a_call_that_a_parent_denies_never_runs(world: World) -> anyhow::Result<
     let told = world.model.requests_for("CHILD-WORK").pop().unwrap_or_default();
     let results = tool_results(&told);
     assert!(results[0].is_error && results[0].text.contains("not while I am responsible"), "{results:?}");
+    Ok(())
+}
+
+/// The JSON results of the hub's tools, without the messages of a CLI whose tools are not connected yet.
+fn hub_results(request: &Value) -> Vec<Value> {
+    let results = tool_results(request);
+    let read = results.iter().filter_map(|result| serde_json::from_str::<Value>(&result.text).ok());
+    read.filter(Value::is_object).collect()
+}
+
+/// The next step of a parent that manages a child: each result leads to the next call.
+fn manage(request: &Value, create: &Value) -> Step {
+    let results = hub_results(request);
+    let child = results.first().map(|created| created["id"].clone());
+    let prompt = json!({"session_id": child, "prompt": "CHILD-WORK: make the file"});
+    match results.len() {
+        0 => create_child(request, create),
+        1 => {
+            let (mode, model) = ("acceptEdits", "sonnet");
+            let update =
+                json!({"session_id": child, "new_name": "helper", "permission_mode": mode, "model": model});
+            call("claudecode_update", update)
+        }
+        2 => call("claudecode_chat_async", prompt),
+        3 => call("claudecode_get", json!({"name": "helper"})),
+        4 => call("claudecode_interrupt", json!({"name": "helper"})),
+        5 => call("claudecode_get", json!({"name": "helper"})),
+        6 => call("claudecode_delete", json!({"name": "helper"})),
+        7 => call("claudecode_list", json!({})),
+        _ => Step::text("Done."),
+    }
+}
+
+async fn a_parent_updates_interrupts_and_deletes_its_child(world: World) -> anyhow::Result<()> {
+    let create = json!({"name": "child", "working_dir": world.work});
+    let step = Step::from_fn(move |request| manage(request, &create));
+    world.model.script("SUPERVISE", vec![step; 20]);
+    let (held, _hold) = Step::hold(call_of_the_child());
+    script_child(&world.model, held);
+    let place = ParentSetup::of(&world)?;
+    let report = place.start(&place.server()?, &[])?.ended().await?;
+
+    let last = world.model.requests_for("SUPERVISE").pop().context("a request of the parent")?;
+    assert_eq!(report.said, "Done.", "{:#?}", tool_results(&last));
+    let results = hub_results(&last);
+    assert_eq!(results[1]["updated"], json!(["new_name", "permission_mode", "model"]), "{results:#?}");
+    let (running, interrupted) = (&results[3]["session"], &results[5]["session"]);
+    assert_eq!(
+        (&running["name"], &running["permission_mode"], &running["model"], &running["status"]),
+        (&json!("helper"), &json!("acceptEdits"), &json!("sonnet"), &json!("running")),
+    );
+    assert_eq!(interrupted["status"], "interrupted");
+    assert_eq!(results[6]["type"], "ok", "{results:#?}");
+    assert_eq!(results[7]["sessions"], json!([]), "the child was deleted");
     Ok(())
 }
 

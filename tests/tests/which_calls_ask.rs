@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use plexus_e2e::{Channel, Setup, World, events, over, script, text};
 use plexus_testkit::model::Step;
 use plexus_testkit::rpc::CallError;
@@ -19,6 +20,8 @@ over!(channels:
     the_policy_ask_all_requires_approval_even_for_reading,
     an_approval_gives_its_reason_and_an_allow_writes_no_settings,
 );
+// Only the control channel has suggestions.
+over!(clis: the_suggestions_of_claude_code_are_accepted_with_an_answer);
 
 /// A command that needs approval in every mode. (`acceptEdits` would run `touch` without approval.)
 fn bash(world: &World, makes: &str) -> Step {
@@ -133,13 +136,11 @@ async fn an_approved_plan_continues_in_default_mode_unless_a_mode_is_chosen(
     let approval = approval_for(&world, &session, "ExitPlanMode").await?;
     world.allow(&approval).await?;
     let approval = approval_for(&world, &session, "Write").await?;
-    // A mode may be chosen only with an allow, and only for a plan.
-    for approve in [true, false] {
-        let params = json!({"approval_id": approval["id"], "approve": approve, "mode": "acceptEdits"});
-        let refused = world.refused("loopback.respond", params).await?;
-        assert_eq!(refused.kind.as_deref(), Some("invalid_params"), "{refused:?}");
-        is_refusal_of(&refused, "mode");
-    }
+    // A mode may be chosen only with an allow.
+    let params = json!({"approval_id": approval["id"], "approve": false, "mode": "acceptEdits"});
+    let refused = world.refused("loopback.respond", params).await?;
+    assert_eq!(refused.kind.as_deref(), Some("invalid_params"), "{refused:?}");
+    is_refusal_of(&refused, "mode");
     assert_eq!(mode_of(&world, &session).await?, "default");
     assert!(!world.file("asked.txt").exists());
     world.allow(&approval).await?;
@@ -393,9 +394,62 @@ async fn an_unknown_mode_or_policy_is_refused_by_field_name() -> anyhow::Result<
         is_refusal_of(&refused, field);
     }
     let session = world.create("named", json!({})).await?;
-    let params = json!({"session_id": session, "mode": "bypassPermissions"});
-    let refused = world.refused("claudecode.set_permission_mode", params).await?;
-    is_refusal_of(&refused, "mode");
+    let bypass = [
+        (
+            "claudecode.set_permission_mode",
+            json!({"session_id": session, "mode": "bypassPermissions"}),
+            "mode",
+        ),
+        (
+            "claudecode.update",
+            json!({"session_id": session, "permission_mode": "bypassPermissions"}),
+            "permission_mode",
+        ),
+        (
+            "claudecode.create",
+            json!({"name": "other", "working_dir": world.work, "permission_mode": "bypassPermissions"}),
+            "permission_mode",
+        ),
+    ];
+    for (method, params, field) in bypass {
+        let refused = world.refused(method, params).await?;
+        is_refusal_of(&refused, field);
+        let message = refused.to_string();
+        assert!(message.contains("allow_all") && message.contains("remember"), "{method}: {message}");
+    }
+    Ok(())
+}
+
+/// The rule that Claude Code suggests for a call, written as in `remember`.
+fn suggested_rule(approval: &Value) -> Option<String> {
+    let suggestions = approval["suggestions"].as_array()?;
+    let rules = suggestions.iter().find(|one| one["type"] == "addRules")?;
+    let rule = &rules["rules"][0];
+    Some(format!("{}({})", rule["toolName"].as_str()?, rule["ruleContent"].as_str()?))
+}
+
+async fn the_suggestions_of_claude_code_are_accepted_with_an_answer(world: World) -> anyhow::Result<()> {
+    let run = || Step::tool("Bash", json!({"command": "chmod 700 one.txt", "description": "a step"}));
+    let steps = vec![write(&world, "one.txt"), write(&world, "two.txt"), run(), run(), Step::text("Done.")];
+    world.model.script("ACCEPT-IT", steps);
+    let session = world.create("accepts", json!({})).await?;
+    world.chat(&session, "ACCEPT-IT").await?;
+
+    // Claude Code suggests the mode `acceptEdits` with the first write.
+    let approval = approval_for(&world, &session, "Write").await?;
+    let mode = &approval["suggestions"][0];
+    assert_eq!(mode["type"], "setMode", "{approval:#}");
+    let answer = json!({"approval_id": approval["id"], "approve": true, "mode": mode["mode"]});
+    world.call("loopback.respond", answer).await?;
+    // The second write needs no approval in that mode; a command does.
+    let approval = approval_for(&world, &session, "Bash").await?;
+    assert!(world.file("two.txt").exists());
+    assert_eq!(mode_of(&world, &session).await?, "acceptEdits");
+    let rule = suggested_rule(&approval).with_context(|| format!("a suggested rule: {approval:#}"))?;
+    let remember = json!({"approval_id": approval["id"], "approve": true, "remember": {"rule": rule}});
+    world.call("loopback.respond", remember).await?;
+    let poll = completed(&world, &session).await?;
+    assert_eq!(tools_with_approvals(&poll), ["Write", "Bash"], "{poll:#}");
     Ok(())
 }
 

@@ -567,6 +567,8 @@ export interface TreeView {
   cost_usd: number;
 }
 
+export type Updated = 'new_name' | 'permission_mode' | 'model';
+
 export interface WorktreeChanges {
   files: number;
   insertions: number;
@@ -800,6 +802,16 @@ export interface Methods {
   'claudecode.trust_project': {
     params: { session_id?: SessionId; name?: string; trust?: boolean };
     result: { type: 'ok'; session_id: SessionId; project?: ProjectView };
+  };
+  'claudecode.update': {
+    params: {
+      session_id?: SessionId;
+      name?: string;
+      new_name?: SessionName;
+      model?: string;
+      permission_mode?: PermissionMode;
+    };
+    result: { type: 'ok'; session_id: SessionId; updated: Updated[] };
   };
   'claudecode.user_settings': {
     params: { accept?: boolean };

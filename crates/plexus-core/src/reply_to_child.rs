@@ -6,7 +6,7 @@ use plexus_protocol::claudecode::PermissionMode;
 use plexus_store::ApprovalRow;
 use serde_json::{Value, json};
 
-/// The mode change that accompanies an approved plan. It applies to this session only; nothing is written to settings.
+/// The mode change that accompanies an approved plan, or a call whose decider chose a mode. It applies to this session only; nothing is written to settings.
 fn set_mode(mode: PermissionMode) -> Value {
     json!({"type": "setMode", "mode": mode.as_str(), "destination": "session"})
 }

@@ -52,7 +52,7 @@ macro_rules! with_answer_fields {
             #[serde(default)]
             pub digest: Option<String>,
             $($more)*
-            /// For a plan: the next mode; default `default`.
+            /// The next mode of the session; after a plan, default `default`.
             #[serde(default)]
             pub mode: Option<PermissionMode>,
             /// Adds a rule.

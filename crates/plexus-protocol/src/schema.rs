@@ -13,7 +13,11 @@ pub fn of<T: JsonSchema>() -> Map<String, Value> {
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     trim(&mut schema);
     match schema {
-        Value::Object(object) => object,
+        Value::Object(mut object) => {
+            // The method has a summary of its own.
+            object.remove("description");
+            object
+        }
         _ => Map::new(),
     }
 }
@@ -71,12 +75,15 @@ pub struct Definitions {
     pub written: Map<String, Value>,
 }
 
-/// Removes what a caller does not need for a call: titles, number formats, default nulls, and booleans in the
-/// place of schemas.
+/// Removes what a caller does not need for a call: titles, number formats, lower bounds of 0, default nulls, and booleans
+/// in the place of schemas.
 fn trim(schema: &mut Value) {
     let Value::Object(object) = schema else { return };
     object.remove("title");
     object.remove("format");
+    if object.get("minimum").is_some_and(|minimum| minimum == 0) {
+        object.remove("minimum");
+    }
     if object.get("default").is_some_and(Value::is_null) {
         object.remove("default");
     }

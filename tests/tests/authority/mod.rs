@@ -25,6 +25,8 @@ enum Outcome {
     No,
     /// The caller cannot find the session or approval.
     NotFound,
+    /// The caller may do it with another method, which does not wait for its own answers.
+    UseAsync,
     /// The token is not valid.
     Nobody,
     /// The permit waits for a decision.
@@ -40,6 +42,7 @@ impl Outcome {
             Self::Nothing => "nothing of it",
             Self::No => "no",
             Self::NotFound => "not found",
+            Self::UseAsync => "`chat_async`",
             Self::Nobody => "401",
             Self::Asks => "asks",
             Self::Denied => "denied",
@@ -99,6 +102,7 @@ fn rows() -> Vec<Attempt> {
         Method("claudecode.rename", |f| json!({"session_id": f.target, "new_name": f.fresh_name()})),
         Method("claudecode.set_model", |f| json!({"session_id": f.target, "model": "sonnet"})),
         Method("claudecode.set_permission_mode", |f| json!({"session_id": f.target, "mode": "plan"})),
+        Method("claudecode.update", |f| json!({"session_id": f.target, "permission_mode": "plan"})),
         Method("claudecode.trust_project", session),
         Method("claudecode.user_settings", |_| json!({})),
         Method("claudecode.set_budget", |f| json!({"session_id": f.target, "budget": {"turns": 1000}})),
@@ -170,6 +174,7 @@ impl Attempt {
                     "session_not_found" | "approval_not_found" | "rule_not_found" | "tree_not_found"
                     | "node_not_found" | "http_404",
                 ) => Outcome::NotFound,
+                Some("would_wait_for_itself") => Outcome::UseAsync,
                 Some("http_401") => Outcome::Nobody,
                 // The caller had access, but there was nothing to do.
                 Some("turn_not_found" | "event_not_found" | "no_turn" | "tree_in_use" | "no_worktree") => {
@@ -216,7 +221,7 @@ async fn every_caller_has_exactly_the_documented_rights() -> anyhow::Result<()> 
             }
             let outcome = row.by(who, &family).await?;
             // A refused call changes nothing: the next caller finds the family as it was.
-            used |= !matches!(outcome, Outcome::No | Outcome::NotFound | Outcome::Nobody);
+            used |= !matches!(outcome, Outcome::No | Outcome::NotFound | Outcome::UseAsync | Outcome::Nobody);
             table += &format!(" | {}", outcome.word());
         }
         table += " |\n";

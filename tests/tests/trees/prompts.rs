@@ -46,7 +46,8 @@ async fn prompts_of_a_session_are_plain_text(world: World) -> anyhow::Result<()>
     world.allow(&approval).await?;
     assert_eq!(world.ended(&child).await?["status"], "complete");
     for last in ["/help WORD-2", "@secret.txt WORD-3"] {
-        let poll = boss.call("claudecode.chat", prompt(last)).await?;
+        boss.call("claudecode.chat_async", prompt(last)).await?;
+        let poll = world.ended(&child).await?;
         assert_eq!(poll["status"], "complete", "{last}: {poll:#}");
     }
 

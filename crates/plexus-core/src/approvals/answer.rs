@@ -1,11 +1,12 @@
 //! Answers to approvals: checks that the caller may give an answer, validates it, and resolves the approval with it.
 //! The `outcome` module builds the result that the child receives.
 
+use plexus_protocol::claudecode::PermissionMode;
 use plexus_protocol::loopback::{Answer, Answered};
 use plexus_protocol::policy::AnswerEffect;
 use plexus_protocol::{
-    ApprovalKind, ApprovalStatus, Decider, Decision, Error, ErrorKind, MAX_TEXT_BYTES, Object, Right,
-    is_cut_at, visible,
+    ApprovalKind, ApprovalStatus, Decider, Decision, Error, ErrorKind, MAX_TEXT_BYTES, Object, Principal,
+    Right, is_cut_at, visible,
 };
 use plexus_store::{ApprovalRow, Change, RuleChange, Store};
 use serde_json::Value;
@@ -34,9 +35,7 @@ pub(crate) async fn answer(
     if row.approval.kind == ApprovalKind::Budget {
         return answer_budget(store, book, caller, &row, answer, right).await;
     }
-    if answer.approve && row.approval.kind == ApprovalKind::Plan {
-        check_mode_by(store, caller, answer.mode.unwrap_or_default()).await?;
-    }
+    check_mode(store, caller, &row, &answer).await?;
     let approval = row.approval.id;
     let remember = answer.remember.clone();
     let (status, decision) = decide(&row, answer, Decider::from(&caller.principal), right)?;
@@ -65,6 +64,29 @@ pub(crate) async fn answer(
     }
 }
 
+/// Checks that the caller may put the session in the mode that follows an allow. A plan always has one; another call only
+/// if the answer names one, as when the caller accepts the `setMode` that Claude Code suggests.
+async fn check_mode(
+    store: &dyn Store,
+    caller: &Admitted,
+    row: &ApprovalRow,
+    answer: &Answer,
+) -> Result<(), Error> {
+    let mode = match (row.approval.kind, answer.mode) {
+        _ if !answer.approve => return Ok(()),
+        (ApprovalKind::Plan, mode) => mode.unwrap_or_default(),
+        (_, None) => return Ok(()),
+        (_, Some(mode)) => {
+            if matches!(caller.principal, Principal::Token { .. }) {
+                let message = "this token has the right `decide`, which does not allow changing the mode";
+                return Err(Error::new(ErrorKind::Forbidden, message).with("field", "mode"));
+            }
+            mode
+        }
+    };
+    check_mode_by(store, caller, mode, "mode").await
+}
+
 /// The right by which a caller in this relation answers. A session cannot answer its own approvals.
 pub(crate) fn right_of(relation: Relation) -> Result<Right, Error> {
     let refused = || Error::new(ErrorKind::Forbidden, "a session cannot answer its own approvals");
@@ -78,8 +100,8 @@ fn decide(
     by: Decider,
     right: Right,
 ) -> Result<(ApprovalStatus, Decision), Error> {
-    if answer.mode.is_some() && !(answer.approve && row.approval.kind == ApprovalKind::Plan) {
-        return Err(Error::invalid("mode", "only allowed with `approve: true`, for a plan"));
+    if answer.mode.is_some() && !(answer.approve && row.approval.kind != ApprovalKind::Question) {
+        return Err(Error::invalid("mode", "only allowed with `approve: true`, for a plan or a tool call"));
     }
     let interrupt = answer.interrupt.unwrap_or(false);
     if !answer.approve {
@@ -121,7 +143,8 @@ fn decide(
         (_, Some(_), None) => return Err(Error::invalid("answers", "only allowed for a question")),
         (_, None, updated_input) => updated_input,
     };
-    let mode = (row.approval.kind == ApprovalKind::Plan).then(|| answer.mode.unwrap_or_default());
+    let mode =
+        answer.mode.or_else(|| (row.approval.kind == ApprovalKind::Plan).then(PermissionMode::default));
     let decision = Decision {
         approve: true,
         message: answer.message,

@@ -67,14 +67,15 @@ pub(crate) async fn restrict(
     Ok(params)
 }
 
-/// Checks that this caller may put a session in this mode.
+/// Checks that this caller may put a session in this mode, which it gave in `field`.
 pub(crate) async fn check_mode_by(
     store: &dyn Store,
     caller: &Admitted,
     mode: PermissionMode,
+    field: &str,
 ) -> Result<(), Error> {
     match own_config(store, &caller.principal).await? {
-        Some(own) => check_mode(own.permission_mode, mode, "mode"),
+        Some(own) => check_mode(own.permission_mode, mode, field),
         None => Ok(()),
     }
 }

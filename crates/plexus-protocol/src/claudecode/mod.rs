@@ -7,10 +7,12 @@ mod project;
 mod servers;
 mod transcript;
 mod turn;
+mod update;
 mod view;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use create::{CreateParams, CreateResult};
 pub use diff::{DiffParams, DiffResult};
@@ -22,6 +24,7 @@ pub use project::{
 pub use servers::{McpEndpoint, McpServer, McpServerGiven, McpServerKind};
 pub use transcript::{TranscriptFormat, TranscriptParams, TranscriptResult};
 pub use turn::{ChatAsyncResult, ChatParams, EventParams, EventResult, PollParams, PollResult, SendResult};
+pub use update::{UpdateParams, UpdateResult, Updated};
 pub use view::{LoadsView, SessionView, StreamView, TreeView};
 
 use crate::budget::{Budget, BudgetView};
@@ -40,7 +43,7 @@ pub enum Channel {
 }
 
 /// What a child may do without an approval, named as in Claude Code.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum PermissionMode {
     /// Reads in the working directory run; other calls need approval.
@@ -79,6 +82,25 @@ impl PermissionMode {
             "plan" => Some(Self::Plan),
             _ => None,
         }
+    }
+}
+
+/// Not derived, so that the error for Claude Code's `bypassPermissions` can name the alternatives.
+impl<'de> Deserialize<'de> for PermissionMode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let modes = [Self::Default, Self::AcceptEdits, Self::Plan];
+        modes.into_iter().find(|mode| mode.as_str() == name).ok_or_else(|| match name.as_str() {
+            "bypassPermissions" => D::Error::custom(
+                "`bypassPermissions` is not supported, because no call would be checked or logged. To let \
+                 every call run, create the session with `policy: \"allow_all\"` (operator only). To let \
+                 similar calls run, add a rule with `remember` in an answer, such as `\"remember\": \
+                 {\"rule\": \"Bash\"}`",
+            ),
+            _ => D::Error::custom(format!(
+                "unknown mode `{name}`, expected `default`, `acceptEdits` or `plan`"
+            )),
+        })
     }
 }
 

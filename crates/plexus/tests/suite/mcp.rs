@@ -35,7 +35,26 @@ async fn a_parent_finds_its_tools_without_a_session() {
     let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert!(names.contains(&"claudecode_create") && names.contains(&"loopback_wait"), "{names:?}");
     assert!(!names.contains(&"loopback_permit"), "that tool is for children");
-    assert!(listed.to_string().len() < 16 * 1024, "an agent reads all of it");
+}
+
+#[tokio::test]
+async fn an_agent_reads_at_most_20_tools_and_16_kib() {
+    let hub = TestHub::start().await;
+    let lead = json!({"name": "lead", "working_dir": hub.work(), "hub_tools": true});
+    let lead = hub.call("claudecode.create", lead).await.unwrap()["id"].clone();
+    let session = format!("Bearer {}", hub.token_of_outside_run(lead.as_str().unwrap()).await);
+    for agent in [hub.bearer(), session] {
+        let tools = hub.tools(&agent).await;
+        let size = json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools}}).to_string().len();
+        let names: Vec<&str> =
+            tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        assert!(names.len() <= 20, "{} tools: {names:?}", names.len());
+        assert!(size <= 16 * 1024, "{size} bytes");
+        for managing in ["claudecode_update", "claudecode_interrupt", "claudecode_stop", "claudecode_delete"]
+        {
+            assert!(names.contains(&managing), "{managing}: {names:?}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -128,6 +128,69 @@ async fn a_parent_supervises_a_child_without_any_secret() {
 }
 
 #[tokio::test]
+async fn a_relayed_chat_that_would_wait_for_its_own_caller_is_refused() {
+    let hub = TestHub::start().await;
+    let mut parent = Relay::parent(&hub, "me").await;
+    let prompt = json!([{"tool": "Bash", "input": {"command": "touch made"}}]).to_string();
+    parent.call_tool(1, "claudecode_create", json!({"name": "a", "working_dir": hub.work()})).await;
+    let session = parent.result(1).await["id"].clone();
+    parent.call_tool(2, "claudecode_chat", json!({"session_id": session, "prompt": prompt})).await;
+    let refused = parent.result(2).await;
+    assert_eq!(refused["type"], "would_wait_for_itself", "{refused}");
+    for tool in ["claudecode_chat_async", "loopback_wait", "claudecode_poll"] {
+        assert!(refused["message"].as_str().unwrap().contains(tool), "{refused}");
+    }
+    let poll = hub.call("claudecode.poll", json!({"session_id": session})).await.unwrap();
+    assert_eq!((&poll["status"], &poll["turn"]), (&json!("idle"), &json!(0)), "no turn was started");
+
+    let lead = json!({"name": "lead", "working_dir": hub.work(), "hub_tools": true, "approve_scope": ["*"]});
+    let lead = hub.call("claudecode.create", lead).await.unwrap()["id"].clone();
+    let mut lead = Relay::child(&hub, &hub.token_of_outside_run(lead.as_str().unwrap()).await).await;
+    lead.call_tool(1, "claudecode_create", json!({"name": "b", "working_dir": hub.work()})).await;
+    let session = lead.result(1).await["id"].clone();
+    lead.call_tool(2, "claudecode_chat", json!({"session_id": session, "prompt": prompt})).await;
+    assert_eq!(lead.result(2).await["type"], "would_wait_for_itself");
+}
+
+#[tokio::test]
+async fn a_session_manages_its_children_within_its_own_mode() {
+    let hub = TestHub::start().await;
+    let lead = json!({"name": "lead", "working_dir": hub.work(), "hub_tools": true});
+    let lead = hub.call("claudecode.create", lead).await.unwrap()["id"].clone();
+    let mut lead = Relay::child(&hub, &hub.token_of_outside_run(lead.as_str().unwrap()).await).await;
+    lead.call_tool(1, "claudecode_create", json!({"name": "child", "working_dir": hub.work()})).await;
+    let child = lead.result(1).await["id"].clone();
+    let get = || hub.call("claudecode.get", json!({"session_id": child}));
+
+    let looser = json!({"session_id": child, "new_name": "other", "permission_mode": "acceptEdits"});
+    lead.call_tool(2, "claudecode_update", looser).await;
+    let refused = lead.result(2).await;
+    assert_eq!((&refused["type"], &refused["field"]), (&json!("forbidden"), &json!("permission_mode")));
+    let view = get().await.unwrap()["session"].clone();
+    assert_eq!(
+        (&view["name"], &view["permission_mode"]),
+        (&json!("child"), &json!("default")),
+        "all or nothing"
+    );
+
+    let update = json!({"name": "child", "new_name": "other", "permission_mode": "plan", "model": "sonnet"});
+    lead.call_tool(3, "claudecode_update", update).await;
+    assert_eq!(lead.result(3).await["updated"], json!(["new_name", "permission_mode", "model"]));
+    let view = get().await.unwrap()["session"].clone();
+    assert_eq!(
+        (&view["name"], &view["permission_mode"], &view["model"]),
+        (&json!("other"), &json!("plan"), &json!("sonnet"))
+    );
+    lead.call_tool(4, "claudecode_update", json!({"session_id": child})).await;
+    assert_eq!(lead.result(4).await["type"], "invalid_params", "an update without a change");
+    lead.call_tool(5, "claudecode_update", json!({"name": "lead", "new_name": "boss"})).await;
+    assert_eq!(lead.result(5).await["type"], "session_not_found", "it cannot change itself");
+    lead.call_tool(6, "claudecode_delete", json!({"session_id": child})).await;
+    assert_eq!(lead.result(6).await["type"], "ok");
+    assert_eq!(get().await.unwrap_err()["data"]["type"], "session_not_found");
+}
+
+#[tokio::test]
 async fn a_permit_outlives_a_hub_that_is_killed() {
     let mut hub = TestHub::start().await;
     let (session, token) = hub.outside_session("outside").await;

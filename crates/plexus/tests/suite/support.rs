@@ -146,10 +146,16 @@ impl TestHub {
     pub(crate) async fn outside_session(&self, name: &str) -> (String, String) {
         let create = json!({"name": name, "working_dir": self.work()});
         let id = self.call("claudecode.create", create).await.unwrap()["id"].as_str().unwrap().to_owned();
-        let config = self.call("loopback.configure", json!({"session_id": id})).await.unwrap();
+        let token = self.token_of_outside_run(&id).await;
+        (id, token)
+    }
+
+    /// The token of an agent that the hub did not start, for this session.
+    pub(crate) async fn token_of_outside_run(&self, session: &str) -> String {
+        let config = self.call("loopback.configure", json!({"session_id": session})).await.unwrap();
         let bearer =
             config["mcp_config"]["mcpServers"]["plexus"]["headers"]["Authorization"].as_str().unwrap();
-        (id, bearer.strip_prefix("Bearer ").unwrap().to_owned())
+        bearer.strip_prefix("Bearer ").unwrap().to_owned()
     }
 
     /// Runs the program against this hub's data directory.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use plexus_protocol::claudecode::{ChatParams, PollResult};
-use plexus_protocol::{Error, ErrorKind, MAX_TEXT_BYTES, Object};
+use plexus_protocol::{Error, ErrorKind, MAX_TEXT_BYTES, Object, Principal};
 use plexus_store::SessionRow;
 use serde_json::Value;
 use tokio::sync::mpsc::Sender;
@@ -24,7 +24,8 @@ use plexus_book::{Topic, next};
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.chat",
-        "Prompts a session and waits until the turn finishes.",
+        "Prompts a session and waits until the turn finishes. Agents use chat_async: they have to answer the \
+         approvals of the turn.",
         Audience::Programs,
         Needs::Act,
         chat,
@@ -36,10 +37,10 @@ async fn chat(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<Pol
     let prompt = Prompt { format: prompt_format(&caller, params.expand)?, text: params.prompt };
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
-    // A caller that may prompt a session may also have to decide its approvals, so it must not block here.
-    if caller.door == Door::Mcp && session.config.loopback_enabled {
-        let message = "this call would wait for approvals that you have to answer; use claudecode_chat_async \
-            and loopback_wait";
+    if session.config.loopback_enabled && decides_between_calls(&caller) {
+        let message = "this call would wait for approvals that you have to answer. Start the turn with \
+            claudecode_chat_async, answer its approvals with loopback_wait and loopback_respond, and read its \
+            events with claudecode_poll";
         return Err(Error::new(ErrorKind::WouldWaitForItself, message));
     }
     let mut signal = hub.commits().signals().subscribe(Topic::Session(session.id));
@@ -57,6 +58,16 @@ async fn chat(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<Pol
     }
     let whole = EventPage { turn, from: 0, limit: u64::from(u32::MAX), max_bytes: MAX_TEXT_BYTES };
     read(&hub, &session, &whole).await
+}
+
+/// Whether the caller can answer approvals only after this call. An agent makes one call at a time, and each MCP client is
+/// an agent. The relay `plexus mcp` calls over the socket, so the door alone does not identify an agent. Other callers
+/// answer on a second connection.
+fn decides_between_calls(caller: &Admitted) -> bool {
+    match caller.principal {
+        Principal::Parent { .. } | Principal::Session { .. } => true,
+        Principal::Operator | Principal::Token { .. } => caller.door == Door::Mcp,
+    }
 }
 
 async fn has_ended(hub: &Hub, session: &SessionRow, turn: u64) -> Result<bool, Error> {

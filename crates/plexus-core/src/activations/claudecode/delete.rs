@@ -23,7 +23,7 @@ pub(super) fn method() -> Method {
         "claudecode.delete",
         "Stops and deletes a session and all below it. Their names become free; the audit log and worktrees \
          with changes stay.",
-        Audience::Programs,
+        Audience::Agents,
         Needs::Act,
         delete,
     )

@@ -20,6 +20,7 @@ mod stop;
 mod streams;
 mod transcript;
 mod trust_project;
+mod update;
 mod user_settings;
 
 use crate::Hub;
@@ -48,6 +49,7 @@ impl Activation<Hub> for ClaudeCode {
             send::method(),
             set_permission_mode::method(),
             set_model::method(),
+            update::method(),
             trust_project::method(),
             user_settings::method(),
             set_budget::method(),

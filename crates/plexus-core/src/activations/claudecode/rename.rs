@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use plexus_protocol::Error;
 use plexus_protocol::claudecode::{DoneResult, RenameParams};
-use plexus_store::Change;
+use plexus_protocol::{Error, SessionName};
+use plexus_store::{Change, SessionRow};
 use serde_json::json;
 
 use crate::Hub;
@@ -21,9 +21,18 @@ pub(super) fn method() -> Method {
 async fn rename(hub: Arc<Hub>, caller: Admitted, params: RenameParams) -> Result<DoneResult, Error> {
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
-    let record = session_audit::change(&caller, "renamed", &session, json!({"to": params.new_name}));
-    hub.commit(vec![Change::RenameSession(session.id, params.new_name), record])
-        .await
-        .map_err(store_error)?;
+    apply_name(&hub, &caller, &session, params.new_name).await?;
     Ok(DoneResult::Ok { session_id: session.id })
+}
+
+/// Gives the session this name, with an audit entry.
+pub(super) async fn apply_name(
+    hub: &Hub,
+    caller: &Admitted,
+    session: &SessionRow,
+    name: SessionName,
+) -> Result<(), Error> {
+    let record = session_audit::change(caller, "renamed", session, json!({"to": name}));
+    hub.commit(vec![Change::RenameSession(session.id, name), record]).await.map_err(store_error)?;
+    Ok(())
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use plexus_protocol::Error;
 use plexus_protocol::claudecode::{DoneResult, SetModelParams};
+use plexus_store::SessionRow;
 use serde_json::json;
 
 use crate::Hub;
@@ -26,8 +27,17 @@ pub(super) fn method() -> Method {
 async fn set_model(hub: Arc<Hub>, caller: Admitted, params: SetModelParams) -> Result<DoneResult, Error> {
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
-    session_audit::record(hub.commits(), &caller, "set_model", &session, json!({"model": params.model}))
-        .await?;
-    hub.session(session.id).set_model(params.model).await?;
+    apply_model(&hub, &caller, &session, params.model).await?;
     Ok(DoneResult::Ok { session_id: session.id })
+}
+
+/// Sets the model of the session, with an audit entry. `None` is Claude Code's own choice.
+pub(super) async fn apply_model(
+    hub: &Hub,
+    caller: &Admitted,
+    session: &SessionRow,
+    model: Option<String>,
+) -> Result<(), Error> {
+    session_audit::record(hub.commits(), caller, "set_model", session, json!({"model": model})).await?;
+    hub.session(session.id).set_model(model).await
 }

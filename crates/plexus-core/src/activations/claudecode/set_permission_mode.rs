@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use plexus_protocol::Error;
-use plexus_protocol::claudecode::{DoneResult, SetPermissionModeParams};
+use plexus_protocol::claudecode::{DoneResult, PermissionMode, SetPermissionModeParams};
+use plexus_store::SessionRow;
 use serde_json::json;
 
 use crate::Hub;
@@ -31,15 +32,19 @@ async fn set_permission_mode(
 ) -> Result<DoneResult, Error> {
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
-    check_mode_by(hub.store(), &caller, params.mode).await?;
-    session_audit::record(
-        hub.commits(),
-        &caller,
-        "set_permission_mode",
-        &session,
-        json!({"mode": params.mode}),
-    )
-    .await?;
-    hub.session(session.id).set_mode(params.mode).await?;
+    check_mode_by(hub.store(), &caller, params.mode, "mode").await?;
+    apply_mode(&hub, &caller, &session, params.mode).await?;
     Ok(DoneResult::Ok { session_id: session.id })
+}
+
+/// Sets the mode of the session, with an audit entry. `check_mode_by` has checked that the caller may set it.
+pub(super) async fn apply_mode(
+    hub: &Hub,
+    caller: &Admitted,
+    session: &SessionRow,
+    mode: PermissionMode,
+) -> Result<(), Error> {
+    session_audit::record(hub.commits(), caller, "set_permission_mode", session, json!({"mode": mode}))
+        .await?;
+    hub.session(session.id).set_mode(mode).await
 }

@@ -1,0 +1,63 @@
+//! `claudecode.update`: changes the name, the model and the permission mode of a session in one call. It is the one tool of
+//! agents for `rename`, `set_model` and `set_permission_mode`, and applies the same checks.
+
+use std::sync::Arc;
+
+use plexus_protocol::claudecode::{UpdateParams, UpdateResult, Updated};
+use plexus_protocol::{Error, ErrorKind};
+
+use super::rename::apply_name;
+use super::set_model::apply_model;
+use super::set_permission_mode::apply_mode;
+use crate::Hub;
+use crate::callers::access::{self, Admitted, Needs};
+use crate::hub::Method;
+use crate::method::Audience;
+use crate::policy::inheritance::check_mode_by;
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "claudecode.update",
+        "Changes the name, model or permission mode of a session, also during a turn. Its mode can be no less \
+         restrictive than yours.",
+        Audience::Agents,
+        Needs::Act,
+        update,
+    )
+}
+
+async fn update(hub: Arc<Hub>, caller: Admitted, params: UpdateParams) -> Result<UpdateResult, Error> {
+    let UpdateParams { session_id, name, new_name, model, permission_mode } = params;
+    let session = access::find_session(hub.store(), &caller, session_id, name.as_deref()).await?;
+    if new_name.is_none() && model.is_none() && permission_mode.is_none() {
+        let message = "nothing to change: pass `new_name`, `model` or `permission_mode`";
+        return Err(Error::new(ErrorKind::InvalidParams, message));
+    }
+    // Checks everything that can be checked before the first change.
+    if let Some(mode) = permission_mode {
+        check_mode_by(hub.store(), &caller, mode, "permission_mode").await?;
+    }
+    let mut updated = Vec::new();
+    if let Some(new_name) = new_name {
+        apply_name(&hub, &caller, &session, new_name).await?;
+        updated.push(Updated::NewName);
+    }
+    // The agent may reject the next two, so the error says what was changed before.
+    if let Some(mode) = permission_mode {
+        let applied = apply_mode(&hub, &caller, &session, mode).await;
+        applied.map_err(|error| after(&updated, error))?;
+        updated.push(Updated::PermissionMode);
+    }
+    if let Some(model) = model {
+        let applied = apply_model(&hub, &caller, &session, Some(model)).await;
+        applied.map_err(|error| after(&updated, error))?;
+        updated.push(Updated::Model);
+    }
+    Ok(UpdateResult::Ok { session_id: session.id, updated })
+}
+
+/// The error of a later change, with the changes before it, which stay.
+fn after(updated: &[Updated], error: Error) -> Error {
+    let updated: Vec<&str> = updated.iter().map(|one| one.as_str()).collect();
+    error.with("updated", updated)
+}
