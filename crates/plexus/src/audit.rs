@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
 use plexus_protocol::audit::{AuditHead, VerifyResult};
@@ -41,9 +41,8 @@ fn verify(args: &VerifyArgs) -> Result<(), ExpectedError> {
 }
 
 fn export(args: &ExportArgs) -> Result<(), ExpectedError> {
-    let mut stdout = std::io::stdout().lock();
-    let exported =
-        open(&args.data_dir)?.export(|line| writeln!(stdout, "{line}")).map_err(ServeError::from)?;
+    let exported = open(&args.data_dir)?.export(|line| output::write(&format!("{line}\n")));
+    let exported = exported.map_err(ServeError::from)?;
     match exported {
         Ok(()) => Ok(()),
         Err(why) => Err(ExpectedError::Refused(why)),

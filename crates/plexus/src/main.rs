@@ -28,8 +28,10 @@ mod logs;
 mod ls;
 mod mcp;
 mod mcp_config;
+mod modes;
 mod orphaned;
 mod output;
+mod port_user;
 mod remember;
 mod review;
 mod run;
@@ -39,6 +41,7 @@ mod show;
 mod status;
 mod stop;
 mod stored_events;
+mod suggest;
 mod systemd;
 mod table;
 mod terminal;
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
     if std::env::var_os(plexus_agent::SESSION_ID_VARIABLE).is_none() {
         let _ = plexus_agent::forbid_tracing();
     }
+    completions::answer();
     report(cli::run())
 }
 

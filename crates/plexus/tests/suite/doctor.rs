@@ -1,11 +1,11 @@
-//! `plexus doctor`, `mcp-config` and `completions`.
+//! `plexus doctor` and `mcp-config`.
 
 use std::os::unix::fs::PermissionsExt as _;
 
 use plexus_testkit::executable;
 use serde_json::Value;
 
-use crate::support::{TestHub, plexus, run, text};
+use crate::support::{TestHub, plexus, text};
 
 fn of<'a>(findings: &'a Value, what: &str) -> &'a Value {
     findings.as_array().unwrap().iter().find(|finding| finding["what"] == what).unwrap_or(&Value::Null)
@@ -104,19 +104,4 @@ async fn the_configuration_of_a_client_contains_no_secret() {
     let alone = hub.run(&["mcp-config", "--json"]).await;
     let entry = serde_json::from_slice::<Value>(&alone.stdout).unwrap()["mcpServers"]["plexus"].take();
     assert_eq!(entry["args"][0], "mcp");
-}
-
-#[tokio::test]
-async fn bash_can_load_its_completions() {
-    let home = tempfile::tempdir().unwrap();
-    let script = home.path().join("plexus.bash");
-    std::fs::write(&script, run(&["completions", "bash"], home.path()).await.stdout).unwrap();
-    let line = format!(
-        ". {}; COMP_WORDS=(plexus claudecode cha); COMP_CWORD=2; _plexus plexus cha claudecode; echo ${{COMPREPLY[@]}}",
-        script.display()
-    );
-    let mut bash = tokio::process::Command::new("bash");
-    let bash = bash.args(["--norc", "-c", &line]).env_clear().env("PATH", std::env::var("PATH").unwrap());
-    let completed = bash.output().await.unwrap();
-    assert_eq!(text(&completed.stdout).trim(), "chat chat-async", "{}", text(&completed.stderr));
 }
