@@ -91,9 +91,10 @@ fn whole() -> Result<Command, ExpectedError> {
     let mut program = cli::command().mut_subcommands(|verb| verb.mut_args(with_candidates));
     for namespace in schema.namespaces() {
         let methods = schema.namespace(namespace)?.mut_subcommands(|method| method.mut_args(with_candidates));
-        // `audit` is both a verb and a namespace.
+        // `audit` is both a verb and a namespace; `console` is only a verb on the command line.
         program = match program.find_subcommand(namespace).cloned() {
             None => program.subcommand(methods),
+            Some(own) if !own.has_subcommands() => program,
             Some(own) => {
                 let more = methods
                     .get_subcommands()

@@ -6,6 +6,7 @@
 mod commands;
 mod completions;
 mod console;
+mod daily_verbs;
 mod demo;
 mod doctor;
 mod doors;
