@@ -193,7 +193,7 @@ pub struct ListParams {
 }
 
 /// Result of `audit.list`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ListResult {
     /// A page of the audit log.

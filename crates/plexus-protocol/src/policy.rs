@@ -94,7 +94,7 @@ pub struct AddParams {
 }
 
 /// Result of `policy.add`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AddResult {
     /// The rules are in force.
@@ -119,7 +119,7 @@ pub struct ListParams {
 }
 
 /// Result of `policy.list`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ListResult {
     /// The rules in force.
@@ -138,7 +138,7 @@ pub struct RevokeParams {
 }
 
 /// Result of `policy.revoke`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum RevokeResult {
     /// The rule is no longer in force.

@@ -31,7 +31,7 @@ pub struct NewParams {
 }
 
 /// Result of `token.new`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum NewResult {
     /// The token was created.
@@ -47,7 +47,7 @@ pub enum NewResult {
 }
 
 /// A token in use, without its secret.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Token {
     /// Its name.
     pub name: TokenName,
@@ -61,7 +61,7 @@ pub struct Token {
 }
 
 /// Result of `token.list`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ListResult {
     /// The tokens in use.
@@ -80,7 +80,7 @@ pub struct RevokeParams {
 }
 
 /// Result of `token.revoke`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum RevokeResult {
     /// The token is revoked, and its open connections are closed.

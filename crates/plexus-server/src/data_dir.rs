@@ -179,9 +179,10 @@ impl DataDir {
         self.path.join(IDENTITY)
     }
 
-    /// Announces the address of the hub to its clients, in `hub.json`.
-    pub(crate) fn announce(&self, url: &str, key: &HubKey) -> Result<(), DataDirError> {
-        let note = json!({"url": url, "pid": std::process::id(), "key": key.0});
+    /// Announces the address of the hub and its Claude Code program to its clients, in `hub.json`.
+    pub(crate) fn announce(&self, url: &str, key: &HubKey, claude: &Path) -> Result<(), DataDirError> {
+        let note =
+            json!({"url": url, "pid": std::process::id(), "key": key.0, "claude": claude.to_string_lossy()});
         self.replace("hub.json", note.to_string().as_bytes()).map_err(at(&self.path.join("hub.json")))
     }
 

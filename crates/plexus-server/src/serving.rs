@@ -150,6 +150,7 @@ impl Serving {
             Some(door) => Some(TlsListener::bind(door).await?),
             None => None,
         };
+        let claude = config.hub.claude.clone();
         let hub = start_core(config, &dir, &url, &identity).await?;
 
         let path = DataDir::socket(dir.path());
@@ -173,7 +174,7 @@ impl Serving {
         let site = |address, scheme| Transport::Tcp(Site::new(address, scheme, hosts.clone()));
 
         // A client that reaches the socket finds `hub.json`. The listeners are bound, so early connections wait in their queues.
-        dir.announce(&url, &identity.public())?;
+        dir.announce(&url, &identity.public(), &claude)?;
         let mut doors = JoinSet::new();
         if let Some(tls) = tls {
             let address = tls.local_addr().map_err(|source| ListenError::Io { address, source })?;

@@ -52,7 +52,7 @@ pub(crate) struct ApproveArgs {
     #[arg(long, value_name = "JSON")]
     pub(crate) answers: Option<String>,
     /// For a plan: the permission mode that follows.
-    #[arg(long)]
+    #[arg(long, value_parser = crate::modes::permission_mode)]
     pub(crate) mode: Option<String>,
     /// Allow the call with this digest without asking; fails if the approval is for another call.
     #[arg(long, value_name = "DIGEST")]

@@ -1,26 +1,169 @@
-//! `plexus audit verify` and `export`: read the audit log directly from the database file, so that an auditor neither needs nor
-//! trusts a hub. Other subcommands call the running hub.
+//! `plexus audit`: lists the newest entries of the audit log, from the running hub. `verify` and `export` read the log directly from
+//! the database file, so that an auditor neither needs nor trusts a hub. Other subcommands call methods of the hub.
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
-use plexus_protocol::audit::{AuditHead, VerifyResult};
+use clap::{Args, ValueEnum};
+use plexus_protocol::audit::{AuditEntry, AuditHead, AuditKind, AuditRow, ListResult, VerifyResult};
+use plexus_protocol::claudecode::SessionView;
 use plexus_server::{DataDir, ServeError};
 use plexus_store::AuditFile;
+use serde_json::{Value, json};
 
-use crate::cli::{AuditVerb, ExportArgs, VerifyArgs};
+use crate::cli::{AuditArgs, AuditVerb, ExportArgs, VerifyArgs};
+use crate::durations::seconds;
 use crate::error::{ExpectedError, system};
+use crate::hub::{HubClient, JsonArg, block_on};
+use crate::rules::by;
 use crate::settings::DataDirArg;
+use crate::table::{Align, Table};
+use crate::terminal::{age, now, one_line, tool_line};
 use crate::{call, output};
 
-/// Runs a subcommand of `audit`.
-pub(crate) fn run(verb: AuditVerb) -> Result<(), ExpectedError> {
+/// Arguments of `plexus audit` without a subcommand.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Only entries about this session, by name or id.
+    #[arg(short, long, value_name = "NAME")]
+    session: Option<String>,
+    /// Only entries of this kind.
+    #[arg(long, value_enum)]
+    kind: Option<KindArg>,
+    /// Only entries by this caller: operator, hub, token:NAME, session:ID or parent:NAME.
+    #[arg(long, value_name = "WHO")]
+    by: Option<String>,
+    /// Only entries about this tool.
+    #[arg(long, value_name = "TOOL")]
+    tool: Option<String>,
+    /// Only entries of the last time, such as 15m, 12h or 7d.
+    #[arg(long, value_name = "DURATION", value_parser = seconds)]
+    since: Option<u64>,
+    /// How many entries at most.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    limit: u64,
+    #[command(flatten)]
+    data_dir: DataDirArg,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+/// The kind of an audit entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KindArg {
+    /// Approvals that were resolved.
+    Decision,
+    /// Calls that a rule allowed or denied.
+    Gate,
+    /// Tokens.
+    Token,
+    /// Rules.
+    Policy,
+    /// Sessions.
+    Session,
+}
+
+/// Lists the log, or runs a subcommand.
+pub(crate) fn run(args: AuditArgs) -> Result<(), ExpectedError> {
+    let Some(verb) = args.verb else { return block_on(list(&args.list)) };
     match verb {
         AuditVerb::Verify(args) => verify(&args),
         AuditVerb::Export(args) => export(&args),
         AuditVerb::Call(words) => call::run(std::iter::once(OsString::from("audit")).chain(words).collect()),
+    }
+}
+
+async fn list(args: &ListArgs) -> Result<(), ExpectedError> {
+    let hub = HubClient::reach(&args.data_dir).await?;
+    let mut filter = json!({"newest_first": true, "limit": args.limit});
+    if let Some(name) = &args.session {
+        filter["session_id"] = json!(hub.session(name).await?.id);
+    }
+    if let Some(kind) = args.kind.and_then(|kind| kind.to_possible_value()) {
+        filter["kind"] = json!(kind.get_name());
+    }
+    if let Some(seconds) = args.since {
+        filter["since"] = json!(now().saturating_sub(seconds));
+    }
+    for (key, value) in [("by", &args.by), ("tool_name", &args.tool)] {
+        if let Some(value) = value {
+            filter[key] = json!(value);
+        }
+    }
+    let ListResult::Ok { mut rows, next } = hub.call_with_timeout("audit.list", filter).await?;
+    // The newest entry is at the bottom, next to the prompt.
+    rows.reverse();
+    if args.json.json {
+        output::json(&rows);
+    } else if rows.is_empty() {
+        output::say("plexus: no entries");
+    } else {
+        output::print(&table(&rows, &hub.sessions().await?));
+        if next.is_some() {
+            output::say(
+                "plexus: there are earlier entries; `-n` shows more, `plexus audit export` writes all",
+            );
+        }
+    }
+    Ok(())
+}
+
+fn table(rows: &[AuditRow], sessions: &[SessionView]) -> String {
+    let mut table = Table::new(&[
+        ("NO", Align::Right),
+        ("WHEN", Align::Right),
+        ("KIND", Align::Left),
+        ("WHAT", Align::Left),
+        ("BY", Align::Left),
+        ("SESSION", Align::Left),
+        ("ABOUT", Align::Left),
+    ]);
+    for AuditRow { number, entry, .. } in rows {
+        let kind = match entry.kind {
+            AuditKind::Decision => "decision",
+            AuditKind::Gate => "gate",
+            AuditKind::Token => "token",
+            AuditKind::Policy => "policy",
+            AuditKind::Session => "session",
+        };
+        let session = match (&entry.session_name, entry.session_id) {
+            (Some(name), _) => name.to_string(),
+            (None, Some(id)) => match sessions.iter().find(|session| session.id == id) {
+                Some(session) => session.name.to_string(),
+                None => id.to_string(),
+            },
+            (None, None) => String::new(),
+        };
+        table.row([
+            number.to_string(),
+            format!("{} ago", age(now().saturating_sub(entry.at))),
+            kind.to_owned(),
+            one_line(&entry.status, 40),
+            by(&entry.by, sessions),
+            one_line(&session, 60),
+            about(entry),
+        ]);
+    }
+    table.to_string()
+}
+
+/// The call, token or details of an entry.
+fn about(entry: &AuditEntry) -> String {
+    const WIDTH: usize = 80;
+    match (&entry.tool_name, &entry.token, &entry.detail) {
+        (Some(tool), ..) => {
+            let input = entry.updated_input.as_ref().or(entry.input.as_ref());
+            let input = input.map(|input| tool_line(tool, input, WIDTH)).unwrap_or_default();
+            format!("{} {input}", one_line(tool, 60)).trim_end().to_owned()
+        }
+        (None, Some(token), _) => one_line(&token.to_string(), WIDTH),
+        (None, None, Some(detail)) => match detail.get("rule").and_then(Value::as_str) {
+            Some(rule) => one_line(rule, WIDTH),
+            None => one_line(&Value::Object(detail.clone()).to_string(), WIDTH),
+        },
+        (None, None, None) => String::new(),
     }
 }
 
@@ -41,9 +184,8 @@ fn verify(args: &VerifyArgs) -> Result<(), ExpectedError> {
 }
 
 fn export(args: &ExportArgs) -> Result<(), ExpectedError> {
-    let mut stdout = std::io::stdout().lock();
-    let exported =
-        open(&args.data_dir)?.export(|line| writeln!(stdout, "{line}")).map_err(ServeError::from)?;
+    let exported = open(&args.data_dir)?.export(|line| output::write(&format!("{line}\n")));
+    let exported = exported.map_err(ServeError::from)?;
     match exported {
         Ok(()) => Ok(()),
         Err(why) => Err(ExpectedError::Refused(why)),

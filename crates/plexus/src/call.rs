@@ -4,51 +4,55 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Arg, ArgMatches, Command};
-use plexus_server::DataDir;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use plexus_server::methods;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::cli;
-use crate::client::Client;
 use crate::error::{ExpectedError, system};
-use crate::hub::explain;
+use crate::hub::{HubClient, block_on};
 use crate::output;
 use crate::settings::DataDirArg;
+use crate::suggest::closest;
+use crate::terminal::one_line;
+
+/// The id of the `--json` flag; no parameter has this name.
+const JSON_FLAG: &str = "--json";
 
 /// Calls the method named by the words.
 pub(crate) fn run(words: Vec<OsString>) -> Result<(), ExpectedError> {
     let (words, data_dir) = take_data_dir(words)?;
-    let dir = data_dir.resolve()?;
-    let client = Client::Operator { socket: DataDir::socket(&dir) };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
-    runtime.block_on(async {
-        let schema = client.call("rpc.discover", json!({})).await.map_err(|error| {
-            let misspelt = words.first().and_then(|word| misspelt(&word.to_string_lossy(), &[]));
-            misspelt.unwrap_or_else(|| explain(error, &dir))
-        })?;
-        let schema: Schema = serde_json::from_value(schema).map_err(system)?;
+    let hub = HubClient::of(&data_dir)?;
+    block_on(async {
+        let found = hub.client.call("rpc.discover", json!({})).await;
+        // Without a hub, the methods of a hub of this version give help and find invalid words.
+        let schema = found.as_ref().map_or_else(|_| Schema::of_this_version(), Schema::read)?;
         let (method, params) = parse(&schema, words)?;
         check_digests(&method, &params)?;
-        let result =
-            client.call(&method, Value::Object(params)).await.map_err(|error| explain(error, &dir))?;
+        found.map_err(|error| hub.explain(error))?;
+        let result: Value = hub.call(&method, Value::Object(params)).await?;
         output::print(&serde_json::to_string_pretty(&result).map_err(system)?);
         Ok(())
     })
 }
 
-/// The error for a word that looks like a misspelt verb or namespace.
-fn misspelt(word: &str, namespaces: &[&str]) -> Option<ExpectedError> {
+/// The error for a word that is neither a verb nor a namespace.
+fn unknown(word: &str, namespaces: &[&str]) -> ExpectedError {
     let program = cli::command();
-    let verbs = program.get_subcommands().map(Command::get_name);
-    let known = verbs.chain(namespaces.iter().copied());
-    let distances = known.map(|name| (strsim::osa_distance(word, name), name));
-    let (_, name) = distances.filter(|(distance, name)| *distance <= name.len().div_ceil(3)).min()?;
-    Some(ExpectedError::Usage(format!("`{word}` is not a command; did you mean `plexus {name}`?")))
+    let verbs = program.get_subcommands().filter(|verb| !verb.is_hide_set()).map(Command::get_name);
+    let shown = one_line(word, 60);
+    ExpectedError::Usage(match closest(word, verbs.chain(namespaces.iter().copied())) {
+        Some(name) => format!("`{shown}` is not a command; did you mean `plexus {name}`?"),
+        None => format!(
+            "`{shown}` is neither a command nor a namespace of the hub; its namespaces are {}; `plexus --help` lists the commands",
+            namespaces.join(", ")
+        ),
+    })
 }
 
 /// Extracts `--data-dir`, which selects the hub whose schema describes the other words.
-fn take_data_dir(words: Vec<OsString>) -> Result<(Vec<OsString>, DataDirArg), ExpectedError> {
+pub(crate) fn take_data_dir(words: Vec<OsString>) -> Result<(Vec<OsString>, DataDirArg), ExpectedError> {
     let mut given = std::env::var_os("PLEXUS_DATA_DIR").map(PathBuf::from);
     let mut rest = Vec::with_capacity(words.len());
     let mut words = words.into_iter();
@@ -105,7 +109,8 @@ impl Param {
             _ => "TEXT",
         };
         let arg = Arg::new(self.name.clone())
-            .long(self.name.replace('_', "-"))
+            .long(kebab(&self.name))
+            .aliases(wire_name(&self.name))
             .help(help)
             .value_name(value_name)
             .required(self.required)
@@ -117,9 +122,8 @@ impl Param {
     /// The value of the flag as JSON for the method.
     fn value(&self, text: &str) -> Result<Value, ExpectedError> {
         let json = || serde_json::from_str::<Value>(text);
-        let wrong = |wanted: &str| {
-            ExpectedError::Usage(format!("--{}: `{text}` is not {wanted}", self.name.replace('_', "-")))
-        };
+        let wrong =
+            |wanted: &str| ExpectedError::Usage(format!("--{}: `{text}` is not {wanted}", kebab(&self.name)));
         match self.kind() {
             Some("string") if self.name == "working_dir" => {
                 let path = std::path::absolute(text).map_err(|_| wrong("a path"))?;
@@ -135,6 +139,24 @@ impl Param {
             _ => Ok(json().unwrap_or_else(|_| Value::String(text.to_owned()))),
         }
     }
+}
+
+/// A name of the wire as a word of the command line.
+fn kebab(name: &str) -> String {
+    name.replace('_', "-")
+}
+
+/// The name of the wire, which is accepted as well, if it differs from the word.
+fn wire_name(name: &str) -> Option<String> {
+    name.contains('_').then(|| name.to_owned())
+}
+
+/// The flag of every other verb. A result of a method is always JSON.
+fn json_arg() -> Arg {
+    Arg::new(JSON_FLAG)
+        .long("json")
+        .action(ArgAction::SetTrue)
+        .help("Print JSON; this is always the case here")
 }
 
 /// The method named by the words, and its parameters. Help and invalid words end the process here, as for the other verbs.
@@ -158,6 +180,15 @@ fn parse(schema: &Schema, words: Vec<OsString>) -> Result<(String, Map<String, V
 }
 
 impl Schema {
+    fn read(document: &Value) -> Result<Self, ExpectedError> {
+        Self::deserialize(document).map_err(system)
+    }
+
+    /// The methods of a hub of this version.
+    pub(crate) fn of_this_version() -> Result<Self, ExpectedError> {
+        Self::read(&methods().openrpc())
+    }
+
     /// The namespaces, each once.
     pub(crate) fn namespaces(&self) -> Vec<&str> {
         let mut known: Vec<&str> =
@@ -174,18 +205,15 @@ impl Schema {
             .filter_map(|method| Some((method.name.strip_prefix(name)?.strip_prefix('.')?, method)))
             .collect();
         if methods.is_empty() {
-            return Err(misspelt(name, &self.namespaces()).unwrap_or_else(|| {
-                ExpectedError::Usage(format!(
-                    "`{name}` is neither a command nor a namespace of the running hub; its namespaces are {}",
-                    self.namespaces().join(", ")
-                ))
-            }));
+            return Err(unknown(name, &self.namespaces()));
         }
         let command = Command::new(name.to_owned()).subcommand_required(true).arg_required_else_help(true);
         Ok(command.subcommands(methods.into_iter().map(|(verb, method)| {
-            Command::new(verb.replace('_', "-"))
+            Command::new(kebab(verb))
+                .aliases(wire_name(verb))
                 .about(method.summary.clone())
                 .args(method.params.iter().map(Param::arg))
+                .arg(json_arg())
                 .after_help("--data-dir DIR selects the hub of that data directory.")
         })))
     }
@@ -262,6 +290,14 @@ mod tests {
     }
 
     #[test]
+    fn names_of_the_wire_are_accepted_too() {
+        let snake = parsed(&["claudecode", "chat_async", "--prompt", "x", "--json"]).unwrap();
+        assert_eq!(snake, ("claudecode.chat_async".to_owned(), json!({"prompt": "x"})));
+        let (_, params) = parsed(&["claudecode", "create", "--working_dir", "/w"]).unwrap();
+        assert_eq!(params, json!({"working_dir": "/w"}));
+    }
+
+    #[test]
     fn no_command_allows_a_call_unseen() {
         let allowed = |params: Value| check_digests("loopback.respond", params.as_object().unwrap()).is_ok();
         assert!(!allowed(json!({"approve": true})));
@@ -303,9 +339,8 @@ mod tests {
             let message = parsed(&[typed]).unwrap_err();
             assert!(message.contains(&format!("did you mean `plexus {suggested}`?")), "{message}");
         }
-        for namespace in ["arbor", "claudecode", "loopback", "policy", "rpc", "token"] {
-            assert!(misspelt(namespace, &[]).is_none(), "without a hub, {namespace} is not a misspelt verb");
-        }
+        let unlike = parsed(&["frobnicate"]).unwrap_err();
+        assert!(unlike.contains("`plexus --help` lists the commands"), "{unlike}");
     }
 
     #[test]

@@ -4,18 +4,19 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, Command, CommandFactory, FromArgMatches as _, Parser, Subcommand};
 
 use crate::error::ExpectedError;
 use crate::settings::DataDirArg;
 use crate::{
-    approvals, approve, attach, audit, call, completions, console, demo, deny, doctor, down, fork, logs, ls,
-    mcp, mcp_config, run, serve, status, stop, transcript, up, watch,
+    allow, approvals, approve, attach, audit, call, completions, console, demo, deny, diff, doctor, down,
+    fork, interrupt, logs, ls, mcp, mcp_config, rename, rm, rules, run, send, serve, status, stop, tokens,
+    transcript, up, watch,
 };
 
 /// Supervise many coding agents: a hub that runs Claude Code processes and holds each tool call until it is allowed or denied.
 ///
-/// Each namespace of the running hub is a command as well: `plexus claudecode --help`, `plexus loopback pending`.
+/// `plexus VERB --help` explains a verb, with examples.
 #[derive(Debug, Parser)]
 #[command(name = "plexus", version, arg_required_else_help = true)]
 struct Cli {
@@ -37,6 +38,16 @@ enum Verb {
     Transcript(transcript::TranscriptArgs),
     /// Create a session that continues from an earlier turn of another one.
     Fork(fork::ForkArgs),
+    /// Send a message to an agent: into its turn, or as the next prompt.
+    Send(send::SendArgs),
+    /// Interrupt the running turn of a session and of all sessions below it.
+    Interrupt(interrupt::InterruptArgs),
+    /// Show the changes of a session in its worktree.
+    Diff(diff::DiffArgs),
+    /// Rename a session.
+    Rename(rename::RenameArgs),
+    /// Delete sessions and all sessions below them.
+    Rm(rm::RmArgs),
     /// Stop the processes of a session and of all sessions below it.
     Stop(stop::StopArgs),
     /// List the open approvals.
@@ -45,6 +56,12 @@ enum Verb {
     Approve(approve::ApproveArgs),
     /// Deny a call, with a reason.
     Deny(deny::DenyArgs),
+    /// Add rules that allow calls, for one session or for all.
+    Allow(allow::AllowArgs),
+    /// List the rules in force, or remove some.
+    Rules(rules::RulesArgs),
+    /// List, create or revoke tokens for other people and programs.
+    Tokens(tokens::TokensArgs),
     /// Open the web console, signed in.
     Console(console::ConsoleArgs),
     /// Start the hub in the background, unless one is running.
@@ -67,11 +84,24 @@ enum Verb {
     Watch(WatchArgs),
     /// Show how Plexus works with scripted agents; needs no account and no network.
     Demo(DemoArgs),
-    /// Verify or export the audit log, with or without a running hub.
-    #[command(subcommand)]
-    Audit(AuditVerb),
+    /// List the audit log; verify or export it, with or without a running hub.
+    Audit(AuditArgs),
     #[command(external_subcommand)]
     Call(Vec<OsString>),
+}
+
+/// Arguments of `plexus audit`.
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "`plexus audit list` is the method of the hub, with all its filters; it prints JSON.\n\n\
+    Examples:\n  plexus audit --session fixer --since 1h\n  plexus audit --kind decision --json\n  plexus audit verify"
+)]
+pub(crate) struct AuditArgs {
+    #[command(subcommand)]
+    pub(crate) verb: Option<AuditVerb>,
+    #[command(flatten)]
+    pub(crate) list: audit::ListArgs,
 }
 
 /// Subcommands of `plexus audit` that read the file. Others, such as `plexus audit list`, call the running hub.
@@ -170,24 +200,68 @@ pub(crate) struct DemoArgs {
     pub(crate) no_open: bool,
 }
 
+/// The sections of the help, with the verbs of each.
+const SECTIONS: [(&str, &[&str]); 6] = [
+    ("Run agents", &["run", "attach", "send", "interrupt", "stop", "watch", "console", "demo"]),
+    ("Decide", &["approvals", "approve", "deny"]),
+    ("Sessions", &["ls", "logs", "transcript", "diff", "fork", "rename", "rm"]),
+    ("Rules, tokens and audit log", &["allow", "rules", "tokens", "audit"]),
+    ("Hub", &["up", "down", "status", "serve", "doctor"]),
+    ("Other programs", &["mcp-config", "mcp", "completions"]),
+];
+
+/// The namespaces of a hub of this version. `plexus console` is a verb of its own.
+const NAMESPACES: [&str; 6] = ["arbor", "audit", "claudecode", "loopback", "policy", "token"];
+
+const TEMPLATE: &str = "{about-with-newline}\n{usage-heading} {usage}{after-help}\n\nOptions:\n{options}";
+
 /// The command line without the namespaces of a hub.
-pub(crate) fn command() -> clap::Command {
-    Cli::command()
+pub(crate) fn command() -> Command {
+    let program = Cli::command();
+    let sections = sections(&program);
+    program.help_template(TEMPLATE).after_help(sections)
+}
+
+/// The verbs in groups, for the help.
+fn sections(program: &Command) -> String {
+    let width = program.get_subcommands().map(|verb| verb.get_name().len()).max().unwrap_or(0);
+    let verb = |name: &&str| {
+        let about = program.find_subcommand(name).and_then(Command::get_about);
+        format!("  {name:<width$}  {}\n", about.map(ToString::to_string).unwrap_or_default())
+    };
+    let section = |(title, verbs): &(&str, &[&str])| {
+        format!("{title}:\n{}\n", verbs.iter().map(verb).collect::<String>())
+    };
+    let methods = format!(
+        "Methods:\n  plexus NAMESPACE METHOD calls any method of the running hub. Its namespaces are\n  {}. `plexus claudecode --help` lists methods.",
+        NAMESPACES.join(", ")
+    );
+    SECTIONS.iter().map(section).collect::<String>() + &methods
 }
 
 /// Parses the command line and runs the verb.
 pub(crate) fn run() -> Result<(), ExpectedError> {
-    match Cli::parse().verb {
+    let matches = command().get_matches();
+    let Cli { verb } = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match verb {
         Verb::Run(args) => run::run(&args),
         Verb::Attach(args) => attach::run(&args),
         Verb::Ls(args) => ls::run(&args),
         Verb::Logs(args) => logs::run(&args),
         Verb::Transcript(args) => transcript::run(&args),
         Verb::Fork(args) => fork::run(&args),
+        Verb::Send(args) => send::run(&args),
+        Verb::Interrupt(args) => interrupt::run(&args),
+        Verb::Diff(args) => diff::run(&args),
+        Verb::Rename(args) => rename::run(&args),
+        Verb::Rm(args) => rm::run(&args),
         Verb::Stop(args) => stop::run(&args),
         Verb::Approvals(args) => approvals::run(&args),
         Verb::Approve(args) => approve::run(&args),
         Verb::Deny(args) => deny::run(&args),
+        Verb::Allow(args) => allow::run(&args),
+        Verb::Rules(args) => rules::run(&args),
+        Verb::Tokens(args) => tokens::run(&args),
         Verb::Console(args) => console::run(&args),
         Verb::Up(args) => up::run(&args),
         Verb::Status(args) => status::run(&args),
@@ -199,7 +273,7 @@ pub(crate) fn run() -> Result<(), ExpectedError> {
         Verb::Watch(args) => watch::run(&args),
         Verb::Mcp(args) => mcp::run(args),
         Verb::Demo(args) => demo::run(args),
-        Verb::Audit(verb) => audit::run(verb),
+        Verb::Audit(args) => audit::run(args),
         Verb::Call(words) => call::run(words),
     }
 }
@@ -211,6 +285,23 @@ mod tests {
     #[test]
     fn the_command_line_is_valid() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn each_verb_is_in_one_section_of_the_help() {
+        let mut grouped: Vec<&str> = SECTIONS.iter().flat_map(|(_, verbs)| verbs.iter().copied()).collect();
+        grouped.sort_unstable();
+        let program = Cli::command();
+        let visible = program.get_subcommands().filter(|verb| !verb.is_hide_set());
+        let mut verbs: Vec<&str> = visible.map(Command::get_name).collect();
+        verbs.sort_unstable();
+        assert_eq!(grouped, verbs);
+        let schema = crate::call::Schema::of_this_version().unwrap();
+        let namespaces: Vec<&str> =
+            schema.namespaces().into_iter().filter(|name| *name != "console").collect();
+        assert_eq!(namespaces, NAMESPACES);
+        let help = command().render_help().to_string();
+        assert!(help.contains("\nDecide:\n  approvals    List the open approvals\n"), "{help}");
     }
 
     #[test]

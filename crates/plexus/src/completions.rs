@@ -1,12 +1,27 @@
-//! `plexus completions`: prints shell completions for the verbs and for the methods of a hub of this version with their flags.
+//! `plexus completions`: prints a script that makes a shell ask this program for completions. The answers are the verbs, the methods
+//! of a hub of this version with their flags, and from the running hub the names of sessions and the ids of open approvals. A
+//! completion never starts a hub.
 
-use clap::{Args, Command};
-use clap_complete::Shell;
-use plexus_server::methods;
+use std::path::Path;
+use std::time::Duration;
 
-use crate::call::Schema;
-use crate::cli;
+use clap::{Arg, Args, Command, ValueEnum};
+use clap_complete::CompleteEnv;
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+use clap_complete::env::{Bash, EnvCompleter, Fish, Zsh};
+use serde_json::{Value, json};
+
+use crate::call::{Schema, take_data_dir};
+use crate::client::Client;
 use crate::error::{ExpectedError, system};
+use crate::hub::{HubClient, block_on};
+use crate::terminal::{one_line, tool_line};
+use crate::{cli, output};
+
+/// The variable by which the script of a shell asks for completions.
+const VARIABLE: &str = "PLEXUS_COMPLETE";
+/// How long the hub may take. Nobody waits longer for a key.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Arguments of `plexus completions`.
 #[derive(Debug, Args)]
@@ -16,26 +31,70 @@ use crate::error::{ExpectedError, system};
     plexus completions fish > ~/.config/fish/completions/plexus.fish"
 )]
 pub(crate) struct CompletionsArgs {
-    /// bash, zsh or fish.
+    /// The shell.
     pub(crate) shell: Shell,
 }
 
-/// Prints the completions.
+/// A shell with completions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+impl Shell {
+    fn completer(self) -> &'static dyn EnvCompleter {
+        match self {
+            Self::Bash => &Bash,
+            Self::Zsh => &Zsh,
+            Self::Fish => &Fish,
+        }
+    }
+}
+
+/// Prints the script.
 pub(crate) fn run(args: &CompletionsArgs) -> Result<(), ExpectedError> {
-    let mut program = whole()?;
-    clap_complete::generate(args.shell, &mut program, "plexus", &mut std::io::stdout());
-    Ok(())
+    // A program that was named by its path is called by that path.
+    let typed = std::env::args().next().unwrap_or_default();
+    let program = match Path::new(&typed).components().count() {
+        0 | 1 => "plexus".to_owned(),
+        _ => std::path::absolute(&typed).map_err(system)?.to_string_lossy().into_owned(),
+    };
+    output::write(&script(args.shell, &program)?).map_err(system)
+}
+
+fn script(shell: Shell, program: &str) -> Result<String, ExpectedError> {
+    let mut script = Vec::new();
+    shell
+        .completer()
+        .write_registration(VARIABLE, "plexus", "plexus", program, &mut script)
+        .map_err(system)?;
+    let mut script = String::from_utf8_lossy(&script).into_owned();
+    if shell == Shell::Zsh {
+        // A script in `fpath` is loaded at the first completion, and must answer that one, too.
+        script.push_str("[[ $funcstack[1] == _plexus ]] && _clap_dynamic_completer_plexus \"$@\"\ntrue\n");
+    }
+    Ok(script)
+}
+
+/// Answers a shell that asks for completions, and then exits. Otherwise it does nothing.
+pub(crate) fn answer() {
+    if std::env::var_os(VARIABLE).is_some() {
+        CompleteEnv::with_factory(|| whole().unwrap_or_else(|_| cli::command())).var(VARIABLE).complete();
+    }
 }
 
 /// The whole command line: the verbs and the namespaces of the hub.
 fn whole() -> Result<Command, ExpectedError> {
-    let schema: Schema = serde_json::from_value(methods().openrpc()).map_err(system)?;
-    let mut program = cli::command();
+    let schema = Schema::of_this_version()?;
+    let mut program = cli::command().mut_subcommands(|verb| verb.mut_args(with_candidates));
     for namespace in schema.namespaces() {
-        let methods = schema.namespace(namespace)?;
-        // `audit` is both a verb and a namespace.
+        let methods = schema.namespace(namespace)?.mut_subcommands(|method| method.mut_args(with_candidates));
+        // `audit` is both a verb and a namespace; `console` is only a verb on the command line.
         program = match program.find_subcommand(namespace).cloned() {
             None => program.subcommand(methods),
+            Some(own) if !own.has_subcommands() => program,
             Some(own) => {
                 let more = methods
                     .get_subcommands()
@@ -48,20 +107,84 @@ fn whole() -> Result<Command, ExpectedError> {
     Ok(program)
 }
 
+/// Adds the candidates from the hub to an argument that names a session or an approval.
+fn with_candidates(arg: Arg) -> Arg {
+    let is_flag = arg.get_long().is_some();
+    match arg.get_id().as_str() {
+        // `--name` of `plexus run` names a new session.
+        "name" | "names" | "session" if !is_flag => arg.add(ArgValueCandidates::new(sessions)),
+        "session" => arg.add(ArgValueCandidates::new(sessions)),
+        "id" if !is_flag => arg.add(ArgValueCandidates::new(approvals)),
+        "approval_id" => arg.add(ArgValueCandidates::new(approvals)),
+        _ => arg,
+    }
+}
+
+fn sessions() -> Vec<CompletionCandidate> {
+    let listed = ask("claudecode.list");
+    let sessions = listed["sessions"].as_array().into_iter().flatten();
+    let candidate = |session: &Value| {
+        let status = session["status"].as_str().unwrap_or_default().replace('_', " ");
+        Some(CompletionCandidate::new(session["name"].as_str()?).help(Some(status.into())))
+    };
+    sessions.filter_map(candidate).collect()
+}
+
+fn approvals() -> Vec<CompletionCandidate> {
+    let listed = ask("loopback.pending");
+    let approvals = listed["approvals"].as_array().into_iter().flatten();
+    let candidate = |approval: &Value| {
+        let tool = approval["tool_name"].as_str().unwrap_or_default();
+        let input = approval["input"].as_object().cloned().unwrap_or_default();
+        let call = format!("{} {}", one_line(tool, 40), tool_line(tool, &input, 60));
+        Some(CompletionCandidate::new(approval["id"].as_str()?).help(Some(call.into())))
+    };
+    approvals.filter_map(candidate).collect()
+}
+
+/// The result of a method of the running hub; null if there is no hub.
+fn ask(method: &str) -> Value {
+    // The command line is incomplete, so it cannot be parsed.
+    let data_dir = take_data_dir(std::env::args_os().collect()).map(|(_, data_dir)| data_dir);
+    let Ok(HubClient { client, .. }) = data_dir.and_then(|dir| HubClient::of(&dir)) else {
+        return Value::Null;
+    };
+    block_on(async { Ok(answered(&client, method).await) }).unwrap_or_default()
+}
+
+async fn answered(client: &Client, method: &str) -> Value {
+    let answer = tokio::time::timeout(ANSWERED_WITHIN, client.call(method, json!({}))).await;
+    answer.ok().and_then(Result::ok).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
     use super::*;
 
+    fn completed(words: &[&str]) -> Vec<String> {
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        let last = words.len() - 1;
+        let found = clap_complete::engine::complete(&mut whole().unwrap(), words, last, None).unwrap();
+        found.iter().map(|one| one.get_value().to_string_lossy().into_owned()).collect()
+    }
+
     #[test]
-    fn verbs_methods_and_their_flags_are_completed_in_every_shell() {
+    fn verbs_methods_and_their_flags_are_completed() {
+        assert_eq!(completed(&["plexus", "att"]), ["attach"]);
+        assert_eq!(completed(&["plexus", "mcp-c"]), ["mcp-config"]);
+        assert_eq!(completed(&["plexus", "claudecode", "cha"]), ["chat", "chat-async"]);
+        assert_eq!(completed(&["plexus", "claudecode", "create", "--working"]), ["--working-dir"]);
+        assert_eq!(completed(&["plexus", "audit", "exp"]), ["export"]);
+        assert_eq!(completed(&["plexus", "audit", "li"]), ["list"]);
+    }
+
+    #[test]
+    fn the_script_of_each_shell_calls_the_program() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut whole().unwrap(), "plexus", &mut script);
-            let script = String::from_utf8(script).unwrap();
-            for word in ["attach", "mcp-config", "claudecode", "chat-async", "working-dir", "audit", "export"]
-            {
-                assert!(script.contains(word), "{shell}: {word}");
-            }
+            let script = script(shell, "/opt/plexus").unwrap();
+            assert!(script.contains("/opt/plexus") && script.contains(VARIABLE), "{shell:?}: {script}");
         }
     }
 }

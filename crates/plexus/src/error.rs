@@ -1,11 +1,14 @@
 //! Errors that a user can act on, and the exit code of each. `1` means that the hub refused (or that another hub holds the data
 //! directory), `2` an invalid command line, `130` an interrupted turn. Each other kind of failure has its own code.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use plexus_server::{DataDirError, ServeError};
 use thiserror::Error;
+
+use crate::port_user::PortUser;
 
 /// A failure that a user can act on.
 #[derive(Debug, Error)]
@@ -22,6 +25,17 @@ pub(crate) enum ExpectedError {
     /// The hub cannot serve.
     #[error(transparent)]
     Serve(#[from] ServeError),
+    /// Another program uses the port of the hub.
+    #[error(
+        "another program uses {address}: {user}; choose another port with `--listen {}:0` (any free port), PLEXUS_LISTEN, or `listen` in plexus.toml",
+        address.ip()
+    )]
+    PortInUse {
+        /// The address of the hub.
+        address: SocketAddr,
+        /// The other program.
+        user: PortUser,
+    },
     /// `plexus up` started a hub, and it exited.
     #[error("the hub did not start: {message}")]
     NotStarted {
@@ -57,7 +71,8 @@ impl ExpectedError {
             Self::Usage(_) => 2,
             Self::Settings(_) => 3,
             Self::Serve(ServeError::DataDir(_)) => 4,
-            Self::Serve(ServeError::Listen(_) | ServeError::Socket { .. } | ServeError::Tls(_)) => 5,
+            Self::Serve(ServeError::Listen(_) | ServeError::Socket { .. } | ServeError::Tls(_))
+            | Self::PortInUse { .. } => 5,
             Self::Serve(ServeError::Store(_)) => 6,
             Self::Serve(ServeError::Start(_)) => 7,
             // The same as that of `plexus serve`.

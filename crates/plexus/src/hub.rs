@@ -1,7 +1,7 @@
 //! The hub for the verbs: connects to its socket, starts it if it is not running, and calls methods with typed results. The
 //! transport is in `client`, starting a hub in `up`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -17,10 +17,15 @@ use crate::client::{CallError, Client};
 use crate::error::{ExpectedError, system};
 use crate::review::Reviewed;
 use crate::settings::DataDirArg;
+use crate::suggest::closest;
+use crate::terminal::one_line;
 use crate::up;
 
 /// How long the hub may take for a call that needs no waiting.
 pub(crate) const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
+
+/// The error code for a session that does not exist.
+const NO_SESSION: &str = "session_not_found";
 
 /// The `--json` flag of verbs that print.
 #[derive(Debug, Clone, Copy, Args)]
@@ -56,7 +61,11 @@ impl HubClient {
         method: &str,
         params: Value,
     ) -> Result<T, ExpectedError> {
-        let answer = self.client.call(method, params).await.map_err(|error| self.explain(error))?;
+        let name = params["name"].as_str().map(str::to_owned);
+        let answer = match self.client.call(method, params).await {
+            Ok(answer) => answer,
+            Err(error) => return Err(self.explain_call(error, name.as_deref()).await),
+        };
         serde_json::from_value(answer).map_err(|error| {
             ExpectedError::Refused(format!(
                 "the hub's response to {method} is invalid ({error}); it may have another version"
@@ -108,8 +117,38 @@ impl HubClient {
         }
     }
 
+    /// Turns the failure of a call into a message for users.
     pub(crate) fn explain(&self, error: CallError) -> ExpectedError {
-        explain(error, &self.dir)
+        match error {
+            CallError::NotReached(_) => ExpectedError::NoHub(self.dir.clone()),
+            CallError::Lost(why) => ExpectedError::Lost(why),
+            CallError::Refused { ref kind, .. } if kind == NO_SESSION => {
+                ExpectedError::Refused(format!("{error}; `plexus ls` lists the sessions"))
+            }
+            CallError::Refused { .. } => ExpectedError::Refused(error.to_string()),
+        }
+    }
+
+    /// As [`explain`](Self::explain), but suggests the session that a misspelt name probably means.
+    async fn explain_call(&self, error: CallError, name: Option<&str>) -> ExpectedError {
+        let (CallError::Refused { kind, .. }, Some(name)) = (&error, name) else {
+            return self.explain(error);
+        };
+        if kind != NO_SESSION {
+            return self.explain(error);
+        }
+        let listed =
+            tokio::time::timeout(ANSWERED_WITHIN, self.client.call("claudecode.list", json!({}))).await;
+        let sessions = listed.ok().and_then(Result::ok).unwrap_or_default();
+        let names = sessions["sessions"].as_array().into_iter().flatten();
+        match closest(name, names.filter_map(|session| session["name"].as_str())) {
+            Some(meant) => ExpectedError::Refused(format!(
+                "no session `{}`; did you mean `{}`?",
+                one_line(name, 60),
+                one_line(meant, 60)
+            )),
+            None => self.explain(error),
+        }
     }
 }
 
@@ -118,18 +157,6 @@ pub(crate) fn named(name: &str) -> Value {
     match name.parse::<plexus_protocol::SessionId>() {
         Ok(id) => json!({"session_id": id}),
         Err(_) => json!({"name": name}),
-    }
-}
-
-/// Turns the failure of a call into a message for users.
-pub(crate) fn explain(error: CallError, dir: &Path) -> ExpectedError {
-    match error {
-        CallError::NotReached(_) => ExpectedError::NoHub(dir.to_owned()),
-        CallError::Lost(why) => ExpectedError::Lost(why),
-        CallError::Refused { ref kind, .. } if kind == "session_not_found" => {
-            ExpectedError::Refused(format!("{error}; `plexus ls` lists the sessions"))
-        }
-        CallError::Refused { .. } => ExpectedError::Refused(error.to_string()),
     }
 }
 

@@ -7,8 +7,10 @@ use clap::Args;
 use plexus_protocol::Attention;
 use plexus_protocol::claudecode::{SessionView, Status};
 use rustix::termios::tcgetwinsize;
+use tokio::signal::unix::{SignalKind, signal};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use crate::error::ExpectedError;
+use crate::error::{ExpectedError, system};
 use crate::follow::{Follower, StreamItem};
 use crate::hub::{HubClient, JsonArg, block_on};
 use crate::output;
@@ -52,9 +54,19 @@ pub(crate) fn run(args: &LsArgs) -> Result<(), ExpectedError> {
 
 async fn watch(hub: &HubClient, json: JsonArg) -> Result<(), ExpectedError> {
     let mut changes = Follower::changes(&hub.client);
-    let mut shown = None;
+    let mut resized = signal(SignalKind::window_change()).map_err(system)?;
+    let mut shown: Option<String> = None;
     loop {
-        match changes.next().await.map_err(|error| hub.explain(error))? {
+        let change = tokio::select! {
+            change = changes.next() => change.map_err(|error| hub.explain(error))?,
+            _ = resized.recv() => {
+                if let Some(table) = shown.as_deref().filter(|_| !json.json && std::io::stdout().is_terminal()) {
+                    draw(table);
+                }
+                continue;
+            }
+        };
+        match change {
             StreamItem::Disconnected => output::say("plexus: Disconnected. Reconnecting…"),
             StreamItem::Connected | StreamItem::Event { .. } => {
                 let sessions = match hub.sessions().await {
@@ -63,7 +75,7 @@ async fn watch(hub: &HubClient, json: JsonArg) -> Result<(), ExpectedError> {
                     sessions => sessions?,
                 };
                 let now = tree(&sessions);
-                if shown.as_ref() == Some(&now) {
+                if shown.as_deref() == Some(&now) {
                     continue;
                 }
                 if json.json {
@@ -77,7 +89,7 @@ async fn watch(hub: &HubClient, json: JsonArg) -> Result<(), ExpectedError> {
     }
 }
 
-/// Clears a terminal and prints as much as fits; elsewhere prints each state below the previous one.
+/// Clears a terminal and prints as much as fits, and how many rows do not; elsewhere prints each state below the previous one.
 fn draw(table: &str) {
     let stdout = std::io::stdout();
     if !stdout.is_terminal() {
@@ -90,9 +102,35 @@ fn draw(table: &str) {
         }
         _ => (24, 80),
     };
-    let lines: Vec<String> =
-        table.lines().take(rows - 1).map(|line| line.chars().take(columns).collect()).collect();
-    output::print(&format!("\x1b[H\x1b[2J{}", lines.join("\n")));
+    output::print(&format!("\x1b[H\x1b[2J{}", fitted(table, rows - 1, columns)));
+}
+
+/// The part of a table that fits in this many rows and columns. A missing part is marked.
+fn fitted(table: &str, rows: usize, columns: usize) -> String {
+    let count = table.lines().count();
+    let room = if count > rows { rows.saturating_sub(1) } else { rows };
+    let mut lines: Vec<String> = table.lines().take(room).map(|line| cut(line, columns)).collect();
+    if count > room {
+        lines.push(cut(&format!("… and {} more", count - room), columns));
+    }
+    lines.join("\n")
+}
+
+/// The start of a line that fits in this many columns.
+fn cut(line: &str, columns: usize) -> String {
+    if line.width() <= columns {
+        return line.to_owned();
+    }
+    let mut start = String::new();
+    let mut width = 1;
+    for c in line.chars() {
+        width += c.width().unwrap_or(0);
+        if width > columns {
+            break;
+        }
+        start.push(c);
+    }
+    start + "…"
 }
 
 /// The sessions as a table, children indented below their parents.
@@ -148,5 +186,20 @@ pub(crate) fn status(status: Status) -> &'static str {
         Status::Complete => "complete",
         Status::Failed => "failed",
         Status::Interrupted => "interrupted",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_and_columns_that_do_not_fit_are_marked() {
+        let table = "NAME  STATE\na     idle\nb     running\nc     idle";
+        assert_eq!(fitted(table, 4, 80), table);
+        assert_eq!(fitted(table, 3, 80), "NAME  STATE\na     idle\n… and 2 more");
+        assert_eq!(fitted(table, 1, 80), "… and 4 more");
+        assert_eq!(fitted(table, 4, 8), "NAME  S…\na     i…\nb     r…\nc     i…");
+        assert_eq!(cut("漢字漢字", 6), "漢字…");
     }
 }

@@ -3,6 +3,7 @@
 //! One verb is one file, and the libraries do the work. A first word that is not a verb is a namespace of the running hub
 //! (`plexus claudecode create …`), whose commands are generated from its schema.
 
+mod allow;
 mod answer_confirmation;
 mod approvals;
 mod approve;
@@ -12,11 +13,14 @@ mod call;
 mod cli;
 mod client;
 mod completions;
+mod confirm_loss;
 mod console;
 mod demo;
 mod deny;
+mod diff;
 mod doctor;
 mod down;
+mod durations;
 mod editor;
 mod environment;
 mod error;
@@ -24,25 +28,34 @@ mod escape;
 mod follow;
 mod fork;
 mod hub;
+mod interrupt;
 mod logs;
 mod ls;
 mod mcp;
 mod mcp_config;
+mod modes;
 mod orphaned;
 mod output;
+mod port_user;
 mod remember;
+mod rename;
 mod review;
+mod rm;
+mod rules;
 mod run;
+mod send;
 mod serve;
 mod settings;
 mod show;
 mod status;
 mod stop;
 mod stored_events;
+mod suggest;
 mod systemd;
 mod table;
 mod terminal;
 mod terminal_session;
+mod tokens;
 mod transcript;
 mod typed;
 mod up;
@@ -79,6 +92,7 @@ fn main() -> ExitCode {
     if std::env::var_os(plexus_agent::SESSION_ID_VARIABLE).is_none() {
         let _ = plexus_agent::forbid_tracing();
     }
+    completions::answer();
     report(cli::run())
 }
 

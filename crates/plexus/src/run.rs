@@ -39,10 +39,10 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) model: Option<String>,
     /// The permission mode: default, acceptEdits or plan.
-    #[arg(long)]
+    #[arg(long, value_parser = crate::modes::permission_mode)]
     pub(crate) mode: Option<String>,
     /// The policy for calls that no rule matches: own_course, ask_all, approvals, plan or allow_all.
-    #[arg(long)]
+    #[arg(long, value_parser = crate::modes::policy)]
     pub(crate) policy: Option<String>,
     /// Pass this variable of the shell to the agent as well; may be repeated.
     #[arg(long, value_name = "NAME")]

@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use plexus_core::ShutDown;
-use plexus_server::{Config, Serving, end_children};
+use plexus_server::{Config, ListenError, ServeError, Serving, end_children};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::level_filters::LevelFilter;
@@ -16,6 +16,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::cli::ServeArgs;
 use crate::error::{ExpectedError, system};
+use crate::port_user::PortUser;
 use crate::{editor, output, settings};
 
 /// How long the hub waits for a second Ctrl-C.
@@ -39,14 +40,19 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), ExpectedError> {
 
 async fn serve(config: Config) -> Result<(), ExpectedError> {
     let mut signals = Signals::new()?;
-    let mut serving = Serving::start(config.clone()).await?;
+    let mut serving = match Serving::start(config.clone()).await {
+        Err(ServeError::Listen(ListenError::InUse(address))) => {
+            return Err(ExpectedError::PortInUse { address, user: PortUser::of(address).await });
+        }
+        started => started?,
+    };
     if let Err(error) = editor::sweep(&config.hub.data_dir) {
         tracing::warn!(%error, "cannot delete drafts of an earlier edit");
     }
     if let Some(warning) = serving.hub().sandbox_warning() {
         output::say(&format!("plexus: warning: {warning}"));
     }
-    output::print(&format!("plexus listening on {}", serving.url()));
+    output::announce(&format!("plexus listening on {}", serving.url()));
     let ending = tokio::select! {
         ending = signals.next() => ending,
         request = serving.down_requested() => {

@@ -31,10 +31,7 @@ pub(crate) fn run(args: &StatusArgs) -> Result<(), ExpectedError> {
             return Err(ExpectedError::NoHub(hub.dir.clone()));
         };
         let health: Value = serde_json::from_slice(&health).unwrap_or_default();
-        let note: Value = std::fs::read(hub.dir.join("hub.json"))
-            .ok()
-            .and_then(|note| serde_json::from_slice(&note).ok())
-            .unwrap_or_default();
+        let note = up::announced(&hub.dir);
         let sessions = hub.sessions().await?;
         let running = sessions.iter().filter(|session| session.pid.is_some()).count();
         let open = hub.pending().await?.len();

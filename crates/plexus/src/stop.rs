@@ -11,8 +11,7 @@ use crate::settings::DataDirArg;
 /// Arguments of `plexus stop`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  plexus stop fixer\n\nTo interrupt only its turn: plexus claudecode interrupt --name fixer. \
-    To delete it: plexus claudecode delete --name fixer."
+    after_help = "Example:\n  plexus stop fixer\n\n`plexus interrupt` interrupts only the turn, `plexus rm` deletes the session."
 )]
 pub(crate) struct StopArgs {
     /// The sessions, by name or id.

@@ -1,15 +1,15 @@
 //! `plexus transcript`: prints the whole conversation of a session.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 
 use clap::{Args, ValueEnum};
 use plexus_protocol::claudecode::TranscriptResult;
 use serde_json::json;
 
 use crate::error::{ExpectedError, system};
-use crate::escape;
 use crate::hub::{HubClient, block_on};
 use crate::settings::DataDirArg;
+use crate::{escape, output};
 
 /// The format of the output.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -43,19 +43,18 @@ pub(crate) fn run(args: &TranscriptArgs) -> Result<(), ExpectedError> {
         let hub = HubClient::reach(&args.data_dir).await?;
         let session = hub.session(&args.name).await?;
         let format = args.format.to_possible_value().map(|value| value.get_name().to_owned());
-        let mut stdout = std::io::stdout().lock();
         let mut from = Some(0);
         while let Some(place) = from {
             let params = json!({"session_id": session.id, "format": format, "from": place});
             let TranscriptResult::Ok { text, next } = hub.call("claudecode.transcript", params).await?;
             // The file may be printed to a terminal later. JSON escapes control characters itself.
             let shown = match args.format {
-                Format::Jsonl if !stdout.is_terminal() => text.as_str().into(),
+                Format::Jsonl if !std::io::stdout().is_terminal() => text.as_str().into(),
                 Format::Markdown | Format::Jsonl | Format::Html => escape::safe(&text),
             };
-            stdout.write_all(shown.as_bytes()).map_err(system)?;
+            output::write(&shown).map_err(system)?;
             from = next;
         }
-        stdout.flush().map_err(system)
+        Ok(())
     })
 }

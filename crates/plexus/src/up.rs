@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::error::{ExpectedError, system};
 use crate::hub::{ANSWERED_WITHIN, HubClient, JsonArg, block_on};
@@ -164,8 +164,13 @@ pub(crate) async fn is_responding(hub: &HubClient) -> bool {
 
 /// The process id of the running hub, from its `hub.json`.
 pub(crate) fn pid(dir: &Path) -> Option<u64> {
-    let announced = std::fs::read(dir.join("hub.json")).ok()?;
-    serde_json::from_slice::<serde_json::Value>(&announced).ok()?["pid"].as_u64()
+    announced(dir)["pid"].as_u64()
+}
+
+/// The `hub.json` that the hub of this directory wrote at its start; null if there is none.
+pub(crate) fn announced(dir: &Path) -> Value {
+    let note = std::fs::read(dir.join("hub.json")).ok();
+    note.and_then(|note| serde_json::from_slice(&note).ok()).unwrap_or_default()
 }
 
 fn private(path: &Path) -> io::Result<File> {

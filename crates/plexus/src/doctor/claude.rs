@@ -16,18 +16,40 @@ use crate::terminal::one_line;
 const VERSION_WITHIN: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-pub(super) fn check(program: &Path) -> Finding {
+/// Who chose the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ChosenBy {
+    /// The running hub, such as with `plexus up --claude PROGRAM`.
+    RunningHub,
+    /// The settings of the next hub.
+    Settings,
+}
+
+pub(super) fn check(program: &Path, chosen_by: ChosenBy) -> Finding {
+    let fix = match chosen_by {
+        ChosenBy::RunningHub => {
+            "install Claude Code, and restart the hub with `--claude PROGRAM`, PLEXUS_CLAUDE or `claude` in plexus.toml"
+        }
+        ChosenBy::Settings => {
+            "install Claude Code, or name it with --claude, PLEXUS_CLAUDE or `claude` in plexus.toml"
+        }
+    };
     let Some(path) = in_path(program) else {
-        let fix = "install Claude Code, or name it with PLEXUS_CLAUDE or `claude` in plexus.toml";
-        return problem("claude", format!("`{}` is not in PATH", program.display()), fix);
+        let missing = if program.components().count() > 1 { "is not a program" } else { "is not in PATH" };
+        return problem("claude", format!("`{}` {missing}{}", program.display(), chosen_by.note()), fix);
     };
     let version_text = match version(&path) {
         Ok(version_text) => version_text,
         Err(why) => {
-            return problem("claude", format!("{}: {why}", path.display()), "run `claude --version` by hand");
+            let found = format!("{}: {why}{}", path.display(), chosen_by.note());
+            return problem("claude", found, format!("run `{} --version` by hand", path.display()));
         }
     };
-    let found = format!("{}: {version_text}", path.display());
+    if !version_text.contains("(Claude Code)") {
+        let found = format!("{} is not Claude Code: it reports \"{version_text}\"", path.display());
+        return problem("claude", format!("{found}{}", chosen_by.note()), fix);
+    }
+    let found = format!("{}: {version_text}{}", path.display(), chosen_by.note());
     let number = version_text.split_whitespace().next().and_then(numbers);
     let [first, last] = [TESTED_VERSIONS.first(), TESTED_VERSIONS.last()]
         .map(|version| version.and_then(|version| numbers(version)));
@@ -41,6 +63,15 @@ pub(super) fn check(program: &Path) -> Finding {
         }
         Some(_) => ok("claude", found),
         None => note("claude", found, format!("unknown version; Plexus is tested with {tested}")),
+    }
+}
+
+impl ChosenBy {
+    fn note(self) -> &'static str {
+        match self {
+            Self::RunningHub => " (the program of the running hub)",
+            Self::Settings => "",
+        }
     }
 }
 
@@ -99,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_missing_claude_is_a_problem_with_a_fix() {
-        let finding = check(Path::new("/nowhere/claude"));
+        let finding = check(Path::new("/nowhere/claude"), ChosenBy::Settings);
         assert_eq!(finding.health, Health::Problem);
         assert!(finding.fix.unwrap().contains("PLEXUS_CLAUDE"));
     }

@@ -4,53 +4,89 @@ use plexus_server::{Config, DataDir};
 use serde_json::Value;
 
 use super::{Finding, note, ok, problem};
-use crate::error::ExpectedError;
 use crate::hub::HubClient;
+use crate::port_user::PortUser;
+use crate::terminal::one_line;
+use crate::up;
 
-pub(super) async fn check(hub: &HubClient, config: &Config) -> Result<Vec<Finding>, ExpectedError> {
-    let socket = DataDir::socket(&hub.dir);
-    let Ok((_, health)) = hub.client.get("/health").await else {
-        let port = match config.listen.port() {
-            0 => ok("port", "the hub chooses a free port"),
-            _ => match std::net::TcpListener::bind(config.listen) {
-                Ok(_) => ok("port", format!("{} is free", config.listen)),
-                Err(error) => {
-                    let fix = "choose another with PLEXUS_LISTEN or `listen` in plexus.toml";
-                    problem("port", format!("{}: {error}", config.listen), fix)
-                }
-            },
-        };
-        let left =
-            if socket.exists() { "not running; a hub that crashed left its socket" } else { "not running" };
-        return Ok(vec![
-            note("hub", left, "`plexus up` starts it, and so does any command that needs it"),
-            port,
-        ]);
-    };
-    let health: Value = serde_json::from_slice(&health).unwrap_or_default();
-    let version = health["version"].as_str().unwrap_or("unknown");
-    let mut findings = vec![if version == env!("CARGO_PKG_VERSION") {
-        ok("hub", format!("version {version}, responds on {}", socket.display()))
+/// A hub that responds, with its `hub.json`.
+pub(super) struct RunningHub {
+    version: String,
+    announced: Value,
+}
+
+impl RunningHub {
+    /// The hub of this data directory; `None` if it is not running.
+    pub(super) async fn of(hub: &HubClient) -> Option<Self> {
+        let (_, health) = hub.client.get("/health").await.ok()?;
+        let health: Value = serde_json::from_slice(&health).unwrap_or_default();
+        let version = one_line(health["version"].as_str().unwrap_or("unknown"), 40);
+        Some(Self { version, announced: up::announced(&hub.dir) })
+    }
+
+    /// The Claude Code program that it starts; `None` if an earlier version does not say.
+    pub(super) fn claude(&self) -> Option<&str> {
+        self.announced["claude"].as_str()
+    }
+}
+
+pub(super) async fn check(hub: &HubClient, running: Option<&RunningHub>, config: &Config) -> Vec<Finding> {
+    match running {
+        Some(running) => vec![version(hub, running), own_port(running).await],
+        None => vec![not_running(hub), free_port(config).await],
+    }
+}
+
+fn not_running(hub: &HubClient) -> Finding {
+    let left = if DataDir::socket(&hub.dir).exists() {
+        "not running; a hub that crashed left its socket"
     } else {
-        let found = format!("version {version}; this program is version {}", env!("CARGO_PKG_VERSION"));
-        note(
-            "hub",
-            found,
-            "restart it (Ctrl-C, or `systemctl --user restart plexus`); its agents wait for the new hub",
-        )
-    }];
-    let note: Value = std::fs::read(hub.dir.join("hub.json"))
-        .ok()
-        .and_then(|note| serde_json::from_slice(&note).ok())
-        .unwrap_or_default();
-    let authority =
-        note["url"].as_str().and_then(|url| url.strip_prefix("http://")).unwrap_or_default().to_owned();
-    findings.push(match tokio::net::TcpStream::connect(&authority).await {
+        "not running"
+    };
+    note("hub", left, "`plexus up` starts it, and so does any command that needs it")
+}
+
+async fn free_port(config: &Config) -> Finding {
+    let address = config.listen;
+    match std::net::TcpListener::bind(address) {
+        Ok(_) if address.port() == 0 => ok("port", "the hub chooses a free port"),
+        Ok(_) => ok("port", format!("{address} is free")),
+        Err(error) => {
+            let user = match error.kind() {
+                std::io::ErrorKind::AddrInUse => format!(" by {}", PortUser::of(address).await),
+                _ => String::new(),
+            };
+            let fix = "choose another with --listen, PLEXUS_LISTEN or `listen` in plexus.toml (port 0 chooses a free one)";
+            problem("port", format!("{address}: {error}{user}"), fix)
+        }
+    }
+}
+
+fn version(hub: &HubClient, running: &RunningHub) -> Finding {
+    const OWN: &str = env!("CARGO_PKG_VERSION");
+    let version = &running.version;
+    if version == OWN {
+        return ok("hub", format!("version {version}, responds on {}", DataDir::socket(&hub.dir).display()));
+    }
+    let restart = match running.announced["pid"].as_u64() {
+        Some(pid) => format!("`kill {pid}`, then `plexus up`, or `systemctl --user restart plexus`"),
+        None => "Ctrl-C, or `systemctl --user restart plexus`".to_owned(),
+    };
+    note(
+        "hub",
+        format!("version {version} is running; this program is version {OWN}"),
+        format!("restart the hub ({restart}); its agents wait for the new hub"),
+    )
+}
+
+async fn own_port(running: &RunningHub) -> Finding {
+    let url = running.announced["url"].as_str().unwrap_or_default();
+    let authority = url.strip_prefix("http://").unwrap_or_default();
+    match tokio::net::TcpStream::connect(authority).await {
         Ok(_) => ok("port", format!("the hub listens on {authority}")),
         Err(error) => {
             let fix = "agents on the mcp channel cannot reach the hub: read hub.log, and restart it";
             problem("port", format!("the hub does not respond on {authority}: {error}"), fix)
         }
-    });
-    Ok(findings)
+    }
 }

@@ -3,9 +3,11 @@
 
 mod claude;
 mod hub;
+mod login;
+mod namespaces;
 mod system;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
@@ -16,6 +18,8 @@ use crate::hub::{HubClient, JsonArg, block_on};
 use crate::output;
 use crate::settings::{self, DataDirArg};
 use crate::terminal::one_line;
+use claude::ChosenBy;
+use hub::RunningHub;
 
 /// Arguments of `plexus doctor`.
 #[derive(Debug, Args)]
@@ -118,10 +122,16 @@ fn check_all(args: &DoctorArgs) -> Result<Vec<Finding>, ExpectedError> {
     };
     let file = dir.join("plexus.toml");
     let settings = if file.exists() { file.display().to_string() } else { "defaults".to_owned() };
-    let mut findings =
-        vec![ok("settings", settings), claude::check(&config.hub.claude), system::data_dir(&dir)];
+    let hub = HubClient::of(&args.data_dir)?;
+    let running = block_on(async { Ok(RunningHub::of(&hub).await) })?;
+    let claude = match running.as_ref().and_then(RunningHub::claude) {
+        Some(program) => claude::check(Path::new(program), ChosenBy::RunningHub),
+        None => claude::check(&config.hub.claude, ChosenBy::Settings),
+    };
+    let login = login::check(|name| std::env::var_os(name), config.hub.user_settings.as_deref());
+    let mut findings = vec![ok("settings", settings), claude, login, system::data_dir(&dir)];
     findings.extend(system::private_files(&dir));
-    findings.extend(block_on(hub::check(&HubClient::of(&args.data_dir)?, &config))?);
+    findings.extend(block_on(async { Ok(hub::check(&hub, running.as_ref(), &config).await) })?);
     findings.extend(system::sandbox(&config, &dir));
     findings.push(system::inotify());
     findings.push(system::shell());

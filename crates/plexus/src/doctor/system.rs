@@ -8,27 +8,36 @@ use plexus_agent::{Protection, SandboxState};
 use plexus_core::{SandboxSetting, find_bash, granted_before, regain_sandbox};
 use plexus_server::Config;
 
-use super::{Finding, note, ok, problem};
+use super::{Finding, namespaces, note, ok, problem};
 
 const SEE_SANDBOX: &str = "see \"The sandbox\" in docs/configuration.md";
 
 pub(super) fn data_dir(dir: &Path) -> Finding {
     const WHAT: &str = "data directory";
     match dir.metadata() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            ok(WHAT, format!("{} will be created at the first start", dir.display()))
-        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => not_writable(dir)
+            .unwrap_or_else(|| ok(WHAT, format!("{} will be created at the first start", dir.display()))),
         Err(error) => problem(WHAT, format!("{}: {error}", dir.display()), "choose another with --data-dir"),
         Ok(found) if !found.is_dir() => {
             problem(WHAT, format!("{} is not a directory", dir.display()), "choose another with --data-dir")
         }
         Ok(found) => open_to_others(&found).map_or_else(
-            || ok(WHAT, dir.display().to_string()),
+            || not_writable(dir).unwrap_or_else(|| ok(WHAT, dir.display().to_string())),
             |(found, fix)| {
                 problem(WHAT, format!("{} {found}", dir.display()), format!("{fix} {}", dir.display()))
             },
         ),
     }
+}
+
+/// The problem with a directory in which no file can be created, or with the directory in which it would be created. The
+/// file that it tries has no name and leaves no trace.
+fn not_writable(dir: &Path) -> Option<Finding> {
+    let existing = dir.ancestors().find(|dir| dir.exists())?;
+    let error = tempfile::tempfile_in(existing).err()?;
+    let found = format!("{} is not writable: {error}", existing.display());
+    let fix = format!("chmod u+rwx {}, or choose another with --data-dir", existing.display());
+    Some(problem("data directory", found, fix))
 }
 
 /// What is wrong with the owner or mode of a file, and the command that fixes it.
@@ -75,13 +84,14 @@ pub(super) fn sandbox(config: &Config, dir: &Path) -> Vec<Finding> {
             regain_sandbox(dir),
         )],
         (SandboxSetting::Required, SandboxState::None { reason }) => {
-            vec![problem("sandbox", format!("required, but this system does not support it: {reason}"), fix)]
+            let found = format!(
+                "no agent can start: `wall` is \"required\", and this system does not support it ({reason})"
+            );
+            vec![problem("sandbox", found, namespaces::advice())]
         }
-        (SandboxSetting::Wanted, SandboxState::None { reason }) => vec![note(
-            "sandbox",
-            format!("this system does not support it, so agents can read the operator's token: {reason}"),
-            fix,
-        )],
+        (SandboxSetting::Wanted, SandboxState::None { reason }) => {
+            vec![note("sandbox", format!("{} ({reason})", namespaces::UNPROTECTED), namespaces::advice())]
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! `plexus doctor`, `mcp-config` and `completions`.
+//! `plexus doctor` and `mcp-config`.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -23,14 +23,16 @@ async fn each_problem_comes_with_a_fix() {
     let mut hub = TestHub::start().await;
     let claude = hub.folder.path().join("claude").display().to_string();
     let (code, well) = doctor(&hub, &[("PLEXUS_CLAUDE", &claude)]).await;
-    // The scripted agent reports version 0.0.0.
     assert_eq!((code, of(&well, "claude")["health"].as_str()), (Some(1), Some("wrong")), "{well}");
+    let found = of(&well, "claude")["found"].as_str().unwrap();
+    assert!(found.contains("is not Claude Code: it reports \"0.0.0 (Plexus scripted agent)\""), "{found}");
     for what in ["settings", "data directory", "hub", "port"] {
         assert_eq!(of(&well, what)["health"], "ok", "{well}");
     }
+    hub.process.terminate().await.unwrap();
     let (code, none) = doctor(&hub, &[("PLEXUS_CLAUDE", "no-such-program")]).await;
     assert_eq!((code, of(&none, "claude")["health"].as_str()), (Some(1), Some("wrong")));
-    hub.process.terminate().await.unwrap();
+    assert!(of(&none, "claude")["found"].as_str().unwrap().contains("`no-such-program` is not in PATH"));
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     std::fs::set_permissions(hub.process.data_dir(), std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -83,12 +85,101 @@ async fn each_protection_of_the_sandbox_is_reported_with_its_reason() {
 }
 
 #[tokio::test]
-async fn a_tested_claude_passes() {
-    let hub = TestHub::start().await;
-    let claude = hub.folder.path().join("fine");
+async fn the_claude_and_the_login_of_the_running_hub_pass() {
+    let folder = tempfile::tempdir().unwrap();
+    let claude = folder.path().join("fine");
     executable::write(&claude, "#!/bin/sh\necho '2.1.200 (Claude Code)'\n").unwrap();
-    let (code, found) = doctor(&hub, &[("PLEXUS_CLAUDE", claude.to_str().unwrap())]).await;
+    // As with `plexus up --claude PROGRAM`: no variable or file names the program.
+    let mut hub = TestHub::with(folder, "", claude.clone(), vec![]).await;
+    let (code, found) =
+        doctor(&hub, &[("PLEXUS_CLAUDE", "no-such-program"), ("ANTHROPIC_API_KEY", "fake")]).await;
     assert_eq!((code, of(&found, "claude")["health"].as_str()), (Some(0), Some("ok")), "{found}");
+    assert!(of(&found, "claude")["found"].as_str().unwrap().ends_with("(the program of the running hub)"));
+    hub.process.terminate().await.unwrap();
+    let variables = [("PLEXUS_CLAUDE", claude.to_str().unwrap()), ("ANTHROPIC_API_KEY", "fake")];
+    let (_, found) = doctor(&hub, &variables).await;
+    assert_eq!(of(&found, "claude")["health"], "ok", "{found}");
+}
+
+#[tokio::test]
+async fn a_missing_login_is_a_problem_that_says_how_to_log_in() {
+    let hub = TestHub::start().await;
+    let (code, found) = doctor(&hub, &[]).await;
+    let login = of(&found, "login");
+    assert_eq!((code, login["health"].as_str()), (Some(1), Some("wrong")), "{found}");
+    assert!(login["fix"].as_str().unwrap().contains("type /login"), "{login}");
+    std::fs::create_dir(hub.folder.path().join(".claude")).unwrap();
+    let credentials =
+        serde_json::json!({"claudeAiOauth": {"accessToken": "fake-a", "refreshToken": "fake-r"}});
+    std::fs::write(hub.folder.path().join(".claude/.credentials.json"), credentials.to_string()).unwrap();
+    let (_, found) = doctor(&hub, &[]).await;
+    assert_eq!(of(&found, "login")["health"], "ok", "{found}");
+    assert!(!found.to_string().contains("fake-"), "no secret is shown: {found}");
+}
+
+#[tokio::test]
+async fn a_data_directory_that_is_not_writable_is_a_problem() {
+    let home = tempfile::tempdir().unwrap();
+    // Not even root can create files in /proc.
+    let output = run(&["doctor", "--json", "--data-dir", "/proc/plexus"], home.path()).await;
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let dir = of(&found, "data directory");
+    assert_eq!(dir["health"], "wrong", "{found}");
+    assert!(dir["found"].as_str().unwrap().starts_with("/proc is not writable: "), "{dir}");
+}
+
+#[tokio::test]
+async fn without_user_namespaces_the_risk_and_the_fix_are_named() {
+    let home = tempfile::tempdir().unwrap();
+    // The limit applies to one user namespace and its descendants.
+    let line = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$0\" doctor --json --data-dir \"$1\"";
+    let mut command = tokio::process::Command::new("unshare");
+    command.args(["--user", "--map-root-user", "sh", "-c", line, env!("CARGO_BIN_EXE_plexus")]);
+    command.arg(home.path().join("data")).env_clear().env("HOME", home.path());
+    let output = command.env("PATH", std::env::var_os("PATH").unwrap()).output().await.unwrap();
+    let Ok(found) = serde_json::from_slice::<Value>(&output.stdout) else {
+        let why = text(&output.stderr);
+        return plexus_testkit::skip("without_user_namespaces_the_risk_and_the_fix_are_named", &why);
+    };
+    let sandbox = of(&found, "sandbox");
+    assert_eq!(sandbox["health"], "note", "{found}");
+    assert!(
+        sandbox["found"].as_str().unwrap().contains("can read the hub's token and allow its own calls"),
+        "{sandbox}"
+    );
+    assert!(sandbox["fix"].as_str().unwrap().contains("sysctl user.max_user_namespaces=15000"), "{sandbox}");
+}
+
+#[tokio::test]
+async fn a_hub_of_another_version_is_reported() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("data");
+    std::fs::create_dir(&dir).unwrap();
+    std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let socket = tokio::net::UnixListener::bind(dir.join("hub.sock")).unwrap();
+    let port = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", port.local_addr().unwrap());
+    std::fs::write(dir.join("hub.json"), serde_json::json!({"url": url, "pid": 4321}).to_string()).unwrap();
+    let other = tokio::spawn(async move {
+        let (mut stream, _) = socket.accept().await.unwrap();
+        let request = tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 4096]).await.unwrap();
+        assert_ne!(request, 0);
+        let body = r#"{"status":"ok","version":"99.0.0"}"#;
+        let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        tokio::io::AsyncWriteExt::write_all(&mut stream, answer.as_bytes()).await.unwrap();
+        // The connection stays open until the answer was read.
+        let _ = tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut Vec::new()).await;
+    });
+    let output = run(&["doctor", "--json", "--data-dir", dir.to_str().unwrap()], home.path()).await;
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let hub = of(&found, "hub");
+    assert_eq!(hub["health"], "note", "{found}");
+    assert!(
+        hub["found"].as_str().unwrap().starts_with("version 99.0.0 is running; this program is version "),
+        "{hub}"
+    );
+    assert!(hub["fix"].as_str().unwrap().contains("`kill 4321`, then `plexus up`"), "{hub}");
+    other.abort();
 }
 
 #[tokio::test]
@@ -104,19 +195,4 @@ async fn the_configuration_of_a_client_contains_no_secret() {
     let alone = hub.run(&["mcp-config", "--json"]).await;
     let entry = serde_json::from_slice::<Value>(&alone.stdout).unwrap()["mcpServers"]["plexus"].take();
     assert_eq!(entry["args"][0], "mcp");
-}
-
-#[tokio::test]
-async fn bash_can_load_its_completions() {
-    let home = tempfile::tempdir().unwrap();
-    let script = home.path().join("plexus.bash");
-    std::fs::write(&script, run(&["completions", "bash"], home.path()).await.stdout).unwrap();
-    let line = format!(
-        ". {}; COMP_WORDS=(plexus claudecode cha); COMP_CWORD=2; _plexus plexus cha claudecode; echo ${{COMPREPLY[@]}}",
-        script.display()
-    );
-    let mut bash = tokio::process::Command::new("bash");
-    let bash = bash.args(["--norc", "-c", &line]).env_clear().env("PATH", std::env::var("PATH").unwrap());
-    let completed = bash.output().await.unwrap();
-    assert_eq!(text(&completed.stdout).trim(), "chat chat-async", "{}", text(&completed.stderr));
 }

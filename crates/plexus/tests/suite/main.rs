@@ -4,10 +4,13 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
 mod commands;
+mod completions;
 mod console;
+mod daily_verbs;
 mod demo;
 mod doctor;
 mod doors;
+mod ls;
 mod mcp;
 mod notify;
 mod permit;
@@ -15,6 +18,7 @@ mod relay;
 mod rpc;
 mod run;
 mod serve;
+mod suggestions;
 mod support;
 mod terminal;
 mod transcript;

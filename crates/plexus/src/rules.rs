@@ -1,0 +1,159 @@
+//! `plexus rules`: lists the rules in force, and removes rules. `plexus allow` adds them.
+
+use clap::{Args, Subcommand};
+use plexus_protocol::Decider;
+use plexus_protocol::claudecode::SessionView;
+use plexus_protocol::policy::{Effect, ListResult, RevokeResult, RuleView};
+use serde_json::json;
+
+use crate::confirm_loss::YesArg;
+use crate::durations::left;
+use crate::error::ExpectedError;
+use crate::escape::exact;
+use crate::hub::{HubClient, JsonArg, block_on, named};
+use crate::output;
+use crate::settings::DataDirArg;
+use crate::table::{Align, Table};
+use crate::terminal::one_line;
+
+/// Arguments of `plexus rules`.
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  plexus rules\n  plexus rules --session fixer\n  plexus rules rm 7\n  plexus allow 'Bash(npm test:*)'"
+)]
+pub(crate) struct RulesArgs {
+    #[command(subcommand)]
+    pub(crate) verb: Option<RulesVerb>,
+    #[command(flatten)]
+    pub(crate) list: ListArgs,
+}
+
+/// Subcommands of `plexus rules`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RulesVerb {
+    /// Remove rules.
+    Rm(RmArgs),
+}
+
+/// Arguments of `plexus rules` without a subcommand.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Only the rules that apply to this session.
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) session: Option<String>,
+    #[command(flatten)]
+    pub(crate) data_dir: DataDirArg,
+    #[command(flatten)]
+    pub(crate) json: JsonArg,
+}
+
+/// Arguments of `plexus rules rm`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  plexus rules rm 7")]
+pub(crate) struct RmArgs {
+    /// The numbers of the rules, from `plexus rules`.
+    #[arg(required = true, value_name = "ID")]
+    pub(crate) numbers: Vec<u64>,
+    #[command(flatten)]
+    pub(crate) yes: YesArg,
+    #[command(flatten)]
+    pub(crate) data_dir: DataDirArg,
+    #[command(flatten)]
+    pub(crate) json: JsonArg,
+}
+
+/// Lists or removes rules.
+pub(crate) fn run(args: &RulesArgs) -> Result<(), ExpectedError> {
+    match &args.verb {
+        None => block_on(list(&args.list)),
+        Some(RulesVerb::Rm(args)) => block_on(remove(args)),
+    }
+}
+
+async fn list(args: &ListArgs) -> Result<(), ExpectedError> {
+    let hub = HubClient::reach(&args.data_dir).await?;
+    let of = args.session.as_deref().map_or_else(|| json!({}), named);
+    let ListResult::Ok { rules } = hub.call_with_timeout("policy.list", of).await?;
+    if args.json.json {
+        output::json(&rules);
+    } else if rules.is_empty() {
+        output::say("plexus: no rules; `plexus allow RULE` adds one");
+    } else {
+        output::print(&table(&rules, &hub.sessions().await?));
+    }
+    Ok(())
+}
+
+async fn remove(args: &RmArgs) -> Result<(), ExpectedError> {
+    let hub = HubClient::reach(&args.data_dir).await?;
+    let ListResult::Ok { rules } = hub.call_with_timeout("policy.list", json!({})).await?;
+    let known = |number: &u64| rules.iter().find(|rule| rule.number == *number);
+    if let Some(unknown) = args.numbers.iter().find(|number| known(number).is_none()) {
+        return Err(ExpectedError::Refused(format!(
+            "there is no rule {unknown}; `plexus rules` lists the rules"
+        )));
+    }
+    let named: Vec<String> = args.numbers.iter().filter_map(known).map(described).collect();
+    args.yes.confirm(&format!("Remove {}?", named.join(", "))).await?;
+    for number in &args.numbers {
+        let removed: RevokeResult = hub.call_with_timeout("policy.revoke", json!({"number": number})).await?;
+        if args.json.json {
+            output::json_line(&removed);
+        } else {
+            output::print(&format!("removed rule {number}"));
+        }
+    }
+    Ok(())
+}
+
+fn described(rule: &RuleView) -> String {
+    format!("rule {} ({} {})", rule.number, effect(rule.effect), one_line(&exact(&rule.rule), 200))
+}
+
+fn table(rules: &[RuleView], sessions: &[SessionView]) -> String {
+    let mut table = Table::new(&[
+        ("ID", Align::Right),
+        ("EFFECT", Align::Left),
+        ("SESSION", Align::Left),
+        ("EXPIRES", Align::Left),
+        ("BY", Align::Left),
+        ("RULE", Align::Left),
+    ]);
+    for rule in rules {
+        let scope = rule.session_id.map(|id| match sessions.iter().find(|session| session.id == id) {
+            Some(session) => session.name.to_string(),
+            None => id.to_string(),
+        });
+        table.row([
+            rule.number.to_string(),
+            effect(rule.effect).to_owned(),
+            scope.unwrap_or_else(|| "(every)".to_owned()),
+            left(rule.expires_at),
+            by(&rule.made_by, sessions),
+            one_line(&exact(&rule.rule), 200),
+        ]);
+    }
+    table.to_string()
+}
+
+fn effect(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Allow => "allow",
+        Effect::Deny => "deny",
+        Effect::Ask => "ask",
+    }
+}
+
+/// Who did something, with the name of a session instead of its id.
+pub(crate) fn by(decider: &Decider, sessions: &[SessionView]) -> String {
+    let key = match decider {
+        Decider::Operator => "you".to_owned(),
+        Decider::Session { id } => match sessions.iter().find(|session| session.id == *id) {
+            Some(session) => session.name.to_string(),
+            None => decider.key(),
+        },
+        Decider::Token { .. } | Decider::Parent { .. } | Decider::Hub => decider.key(),
+    };
+    one_line(&key, 60)
+}
