@@ -117,7 +117,8 @@ async fn a_child_signals_no_process_outside() {
             other_child.pid,
             std::os::unix::process::parent_id(),
         );
-        let script = format!("echo $$; read -r pids; {} signal {victims} $pids; echo alive; echo end", ATTACKER);
+        let script =
+            format!("echo $$; read -r pids; {} signal {victims} $pids; echo alive; echo end", ATTACKER);
         let mut run = Run::start_under(user, "", &script);
         run.process().await;
         let own = format!("{{\"type\":\"{}\"}}", run.keeper.identity().pid);

@@ -12,6 +12,7 @@ use super::answers::{self, answer, to_session};
 use super::guards::{disconnected, is_too_soon, shown_in_full};
 use super::model::{Confirmation, InputPurpose, Interaction, Mode, Model, Pane};
 use super::update::{Effect, reselect};
+use crate::editor::Editable;
 use crate::remember;
 use crate::review::question::questions;
 
@@ -160,7 +161,7 @@ fn on_question(model: &mut Model, key: char, at: Instant) -> Vec<Effect> {
         ('e', _) if approval.truncated => {
             model.message = "the approval is still being read (Enter retries)".to_owned();
         }
-        ('e', _) => return vec![Effect::Edit(id, approval.input)],
+        ('e', _) => return vec![Effect::Edit(id, Editable::of(&approval))],
         ('r', ApprovalKind::Tool) => {
             let rule = remember::suggested(&approval).unwrap_or_default();
             model.mode = Mode::Typing(InputPurpose::Rule(id), rule);
