@@ -145,7 +145,7 @@ impl TerminalSession<'_> {
         let approval = self.open.front().map(|open| &open.approval);
         let more = Awaiting::Pages(pager.clone(), Box::new(next.clone())).prompt(approval);
         let prompts = [more, next.prompt(approval)].map(Option::unwrap_or_default);
-        let page = pager.page(height_above(size, &prompts));
+        let page = pager.page(height_above(size, &prompts), self.screen.paint);
         self.screen.say(&page);
         self.awaiting = if pager.all() { next } else { Awaiting::Pages(pager, Box::new(next)) };
     }

@@ -6,7 +6,7 @@ use plexus_protocol::SessionId;
 use serde_json::Value;
 
 use crate::review::{Row, Tone};
-use crate::show::{Requested, changed};
+use crate::show::{Requested, changed, output_text};
 use crate::terminal::one_line;
 
 /// How many rows are kept.
@@ -92,7 +92,7 @@ fn rows(event: &Value) -> Vec<Row> {
         }
         "tool_result" => {
             let tone = if event["is_error"] == true { Tone::Removed } else { Tone::Dim };
-            let output = short(&output(&event["output"]));
+            let output = short(&output_text(&event["output"]));
             let mut rows = Row::lines(tone, "  ", &output);
             if rows.len() > RESULT_LINES {
                 let more = rows.len() - RESULT_LINES;
@@ -119,17 +119,6 @@ fn about(input: &Value) -> String {
         .iter()
         .find_map(|name| input[name].as_str())
         .map_or_else(|| short(&input.to_string()), |text| one_line(text, TEXT_BYTES))
-}
-
-fn output(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Array(blocks) => {
-            let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
-            texts.join("\n")
-        }
-        other => other.to_string(),
-    }
 }
 
 fn short(text: &str) -> String {

@@ -14,6 +14,7 @@ mod permit;
 mod relay;
 mod rpc;
 mod run;
+mod run_screens;
 mod serve;
 mod support;
 mod terminal;

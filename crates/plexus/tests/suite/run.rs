@@ -464,7 +464,9 @@ async fn invisible_characters_are_escaped_and_imitate_no_line_of_plexus() {
     let prompt = json!([{"tool": "Bash", "input": input}]).to_string();
     let mut run = at_terminal(&hub, &["run", "--name", "a", &prompt], "true");
     run.expect("Allow it? y, n, n WHY").await.unwrap();
-    let shown = run.shown().replace('\r', "");
+    let shown = ["\r", "\u{1b}[0m", "\u{1b}[1m", "\u{1b}[2m"]
+        .iter()
+        .fold(run.shown(), |text, code| text.replace(code, ""));
     for row in [
         "$ rm\\u{a0}-r\\u{200b} x··\n",
         "\n| →   ls\n",

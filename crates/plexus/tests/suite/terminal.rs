@@ -103,6 +103,42 @@ impl Terminal {
         self.look(|screen| screen.contents())
     }
 
+    /// The screen with a mark such as `{green}` at each change of the colour.
+    pub(crate) fn coloured_text(&self) -> String {
+        self.look(|screen| {
+            let (rows, columns) = screen.size();
+            let mut text = String::new();
+            for row in 0..rows.get() {
+                let mut line = String::new();
+                let mut last = String::new();
+                for cell in (0..columns.get()).filter_map(|column| screen.cell(row, column)) {
+                    let look = look_of(cell);
+                    if look != last && cell.has_contents() {
+                        line.push_str(&format!("{{{look}}}"));
+                        last = look;
+                    }
+                    line.push_str(if cell.has_contents() {
+                        cell.contents()
+                    } else if cell.is_wide_continuation() {
+                        ""
+                    } else {
+                        " "
+                    });
+                }
+                text.push_str(line.trim_end());
+                text.push('\n');
+            }
+            text.trim_end().to_owned() + "\n"
+        })
+    }
+
+    /// Waits for the exit of a program that does not use the whole screen, and for all of its output.
+    pub(crate) async fn exits(&mut self) -> ExitStatus {
+        let ended = async { while self.grown.changed().await.is_ok() {} };
+        tokio::time::timeout(LIMIT, ended).await.expect("it ends");
+        self.child.0.wait().unwrap()
+    }
+
     fn look<T>(&self, at: impl Fn(&vt100::Screen) -> T) -> T {
         at(self.screen.lock().unwrap_or_else(PoisonError::into_inner).screen())
     }
@@ -192,6 +228,19 @@ fn whole_frames(bytes: &[u8]) -> usize {
         (Some(begun), ended) if ended.is_none_or(|ended| ended < begun) => begun,
         _ => bytes.len(),
     }
+}
+
+fn look_of(cell: &vt100::Cell) -> String {
+    let colour = match cell.fgcolor() {
+        vt100::Color::Idx(1) => "red",
+        vt100::Color::Idx(2) => "green",
+        vt100::Color::Idx(3) => "yellow",
+        vt100::Color::Idx(6) => "cyan",
+        _ => "",
+    };
+    let marks = [(cell.bold(), "bold"), (cell.dim(), "dim"), (cell.italic(), "italic")];
+    let marks = marks.iter().filter(|(set, _)| *set).map(|(_, name)| *name);
+    std::iter::once(colour).filter(|it| !it.is_empty()).chain(marks).collect::<Vec<_>>().join(" ")
 }
 
 fn is_as_it_was(screen: &Mutex<vt100::Parser>) -> bool {
