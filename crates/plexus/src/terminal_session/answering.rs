@@ -105,15 +105,6 @@ impl TerminalSession<'_> {
         ));
     }
 
-    /// Leaves all approvals open, because nothing can be typed here any more.
-    pub(super) fn leave_open(&mut self) {
-        self.awaiting = Awaiting::Nothing;
-        self.show_held_lines();
-        for reviewed in std::mem::take(&mut self.open) {
-            self.print_answer_command(&reviewed.approval);
-        }
-    }
-
     /// Shows the first open approval from its beginning.
     pub(super) fn show_next(&mut self) {
         self.screen.set_bottom(Bottom::Empty);

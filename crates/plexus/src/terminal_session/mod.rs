@@ -32,6 +32,7 @@ use crate::escape::one_line;
 use crate::follow::{EventPosition, Follower};
 use crate::hub::{HubClient, JsonArg};
 use crate::ls;
+use crate::output;
 use crate::paint::Paint;
 use crate::review::Reviewed;
 use crate::review::width::end;
@@ -229,21 +230,18 @@ impl<'a> TerminalSession<'a> {
                         ctrl_c = interrupts()?;
                         None
                     }
-                    None if self.purpose == Purpose::Stay => Some(self.status),
-                    None => {
-                        self.input_closed = true;
-                        self.leave_open();
-                        None
-                    }
+                    None => Some(self.detach()?),
                 },
                 _ = ctrl_c.recv() => self.on_ctrl_c()?,
                 _ = ticks.tick() => {
                     if self.connection == Connection::Lost {
                         self.reconnect().await?;
-                    } else if !wanted {
-                        self.refuse_messages();
+                        None
+                    } else if wanted || self.screen.output_mode != OutputMode::Terminal {
+                        None
+                    } else {
+                        self.unprompted_input()?
                     }
-                    None
                 }
             };
             if let Some(status) = ended {
@@ -254,13 +252,37 @@ impl<'a> TerminalSession<'a> {
         }
     }
 
-    /// Reports a line that was typed without a prompt. It is discarded, so that it does not reach the shell.
-    fn refuse_messages(&mut self) {
-        if self.screen.output_mode == OutputMode::Terminal
-            && self.typed.discard_unprompted() == UnpromptedInput::Lines
-        {
-            let name = &self.name;
-            self.screen.say(&format!("plexus: run takes no messages; `plexus attach {name}` sends one"));
+    /// Handles input that was typed without a prompt. A line is discarded, so that it does not reach the shell; Ctrl-D leaves.
+    fn unprompted_input(&mut self) -> Result<Option<Status>, ExpectedError> {
+        match self.typed.discard_unprompted() {
+            UnpromptedInput::Nothing => Ok(None),
+            UnpromptedInput::Lines => {
+                let name = &self.name;
+                self.screen.say(&format!("plexus: run takes no messages; `plexus attach {name}` sends one"));
+                Ok(None)
+            }
+            UnpromptedInput::End => self.detach().map(Some),
+        }
+    }
+
+    /// Leaves a session that continues. In `run`, which waits for the end of the turn, this is an early exit.
+    fn detach(&mut self) -> Result<Status, ExpectedError> {
+        if self.screen.has_prompt() {
+            // The cursor is behind the prompt, which stays.
+            self.screen.typed();
+            output::say("");
+        }
+        self.screen.set_bottom(Bottom::Empty);
+        let message =
+            format!("left; {} continues, and `plexus attach {}` returns to it", self.name, self.name);
+        match self.purpose {
+            Purpose::Turn(_) => Err(ExpectedError::Interrupted(message)),
+            Purpose::Stay => {
+                if self.busy() {
+                    output::say(&format!("plexus: {message}"));
+                }
+                Ok(self.status)
+            }
         }
     }
 

@@ -553,3 +553,107 @@ async fn an_approval_resolved_elsewhere_while_it_is_read_is_reported() {
     assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
     assert!(!hub.work().join("made").exists());
 }
+
+#[tokio::test]
+async fn ctrl_d_leaves_the_session_running() {
+    let hub = TestHub::start().await;
+    let wait = json!([{"tool": "Bash", "input": {"command": "until [ -e ../go ]; do sleep 0.05; done"}}])
+        .to_string();
+    // At a prompt, and while the agent works.
+    let mut asked = at_terminal(&hub, &["run", "--name", "a", &touch(&["made"])], "true");
+    asked.expect("Allow it?").await.unwrap();
+    asked.press(CTRL_D).unwrap();
+    asked.expect("left; a continues, and `plexus attach a` returns to it").await.unwrap();
+    assert_eq!(asked.end().await.unwrap(), 130, "{}", asked.shown());
+    let mut working = at_terminal(&hub, &["run", "--name", "b", "--policy", "allow_all", &wait], "true");
+    working.expect("] Bash until").await.unwrap();
+    working.press(CTRL_D).unwrap();
+    working.expect("left; b continues, and `plexus attach b` returns to it").await.unwrap();
+    assert_eq!(working.end().await.unwrap(), 130, "{}", working.shown());
+    for name in ["a", "b"] {
+        let session = hub.call("claudecode.get", json!({"name": name})).await.unwrap();
+        assert!(session["session"]["status"] != "interrupted", "{session}");
+    }
+    std::fs::write(hub.folder.path().join("go"), "").unwrap();
+}
+
+#[tokio::test]
+async fn a_prompt_comes_from_a_file_or_stdin_and_a_detached_run_prints_its_name() {
+    let hub = TestHub::start().await;
+    std::fs::write(hub.work().join("task.json"), "[{\"say\": \"from a file\"}]").unwrap();
+    let file = hub.run(&["run", "@task.json"]).await;
+    assert!(file.status.success() && text(&file.stdout).contains("from a file"), "{}", text(&file.stderr));
+    let none = hub.run(&["run", "@missing"]).await;
+    assert_eq!(none.status.code(), Some(2), "{}", text(&none.stderr));
+    // The stdin of `hub.run` is empty.
+    let empty = hub.run(&["run", "-"]).await;
+    assert!(text(&empty.stderr).contains("the prompt is empty"), "{}", text(&empty.stderr));
+    assert_eq!(empty.status.code(), Some(2));
+    let mut command = crate::support::plexus(hub.folder.path());
+    let stdin = std::fs::File::open(hub.work().join("task.json")).unwrap();
+    command.args(["run", "-", "--data-dir"]).arg(hub.process.data_dir()).current_dir(hub.work()).stdin(stdin);
+    let piped = tokio::process::Command::from(command).output().await.unwrap();
+    assert!(piped.status.success() && text(&piped.stdout).contains("from a file"), "{}", text(&piped.stderr));
+    let detached = hub.run(&["run", "--detach", "--name", "d", &touch(&["made"])]).await;
+    assert_eq!((detached.status.code(), text(&detached.stdout).as_str()), (Some(0), "d\n"));
+    assert!(text(&detached.stderr).contains("`plexus attach d` follows it"), "{}", text(&detached.stderr));
+    let session = hub.call("claudecode.get", json!({"name": "d"})).await.unwrap();
+    hub.first_approval(session["session"]["id"].as_str().unwrap()).await;
+}
+
+#[tokio::test]
+async fn the_budget_trust_and_servers_reach_the_session() {
+    let hub = TestHub::start().await;
+    let servers = json!({"mcpServers": {"files": {"command": "true"}}}).to_string();
+    std::fs::write(hub.work().join("mcp.json"), servers).unwrap();
+    let args =
+        ["run", "--name", "a", "--budget", "2.5", "--trust", "--mcp", "mcp.json", "[{\"say\": \"hi\"}]"];
+    let ran = hub.run(&args).await;
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    let session = hub.call("claudecode.get", json!({"name": "a"})).await.unwrap()["session"].take();
+    assert_eq!(session["budget"]["cost_usd"]["limit"], 2.5);
+    assert_eq!(session["loads"]["mcp_servers"], json!(["files"]));
+    assert!(session["loads"]["project"]["trusted_at"].is_number(), "{session}");
+    for invalid in [["--budget", "none"], ["--mode", "bypassPermissions"], ["--mcp", "missing.json"]] {
+        let refused = hub.run(&[&["run"], &invalid[..], &["x"]].concat()).await;
+        assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_worktree_session_shows_its_changes_and_the_next_commands() {
+    let hub = TestHub::start().await;
+    std::fs::write(hub.work().join("notes"), "one\ntwo\n").unwrap();
+    for args in [
+        &["init", "-q"][..],
+        &["add", "notes"],
+        &["-c", "user.name=a", "-c", "user.email=a@a", "commit", "-qm", "first"],
+    ] {
+        let done = std::process::Command::new("git")
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", hub.folder.path())
+            .args(args)
+            .current_dir(hub.work())
+            .status()
+            .unwrap();
+        assert!(done.success(), "{args:?}");
+    }
+    let input = json!({"file_path": "notes", "old_string": "two", "new_string": "three"});
+    let prompt = json!([{"tool": "Edit", "input": input}]).to_string();
+    let mut run =
+        at_terminal(&hub, &["run", "--name", "a", "--worktree", "--policy", "allow_all", &prompt], "true");
+    run.expect("* complete").await.unwrap();
+    run.expect("# notes +1 -1").await.unwrap();
+    run.expect("-two").await.unwrap();
+    run.expect("+three").await.unwrap();
+    run.expect("commit:  git -C ").await.unwrap();
+    run.expect("merge:   git merge plexus/a-").await.unwrap();
+    run.expect("discard: git worktree remove --force ").await.unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+    assert_eq!(
+        std::fs::read_to_string(hub.work().join("notes")).unwrap(),
+        "one\ntwo\n",
+        "only the worktree changed"
+    );
+}

@@ -130,5 +130,5 @@ async fn the_status_line_shows_the_action_and_leaves_nothing_on_the_screen() {
     let screen = terminal.text();
     assert!(!screen.contains("[running") && screen.contains("\n  | a long argument"), "{screen}");
     let row = screen.lines().position(|line| line.starts_with("> Bash until"));
-    assert_eq!(row, Some(2), "nothing is left between the lines: {screen}");
+    assert_eq!(row, Some(1), "nothing is left between the lines: {screen}");
 }
