@@ -86,7 +86,7 @@ fn the_log_shows_the_edited_input_that_ran() {
     }
     let drawn = screen.text(140, 40);
     assert!(
-        drawn.contains("allowed by operator, edited") && drawn.contains("- ls ") && drawn.contains("+ ls -a"),
+        drawn.contains("allowed by you, edited") && drawn.contains("- ls ") && drawn.contains("+ ls -a"),
         "{drawn}"
     );
 }
