@@ -74,7 +74,7 @@ fn commands(worktree: &WorktreeView, files: &[FileDiff], name: &str) -> String {
          \x20 commit:  git -C {path} add -A && git -C {path} commit\n\
          \x20 merge:   git merge {branch}\n\
          \x20 discard: git worktree remove --force {path} && git branch -D {branch}\n\
-         \x20 leave:   the worktree stays as it is"
+         Git runs the hooks and filters of the repository, and an agent can change them: check .git/config and .git/hooks first."
     )
 }
 

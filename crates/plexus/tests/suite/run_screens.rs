@@ -1,6 +1,7 @@
 //! The screen of `plexus run` at several widths, with and without colours, compared with files (`screens/NAME.txt`).
 //! `PLEXUS_WRITE_SCREENS=1` writes the files.
 
+use plexus_testkit::picture::svg;
 use serde_json::json;
 
 use crate::support::{TestHub, plexus};
@@ -47,16 +48,15 @@ fn without_paths(screen: &str) -> String {
     lines.join("\n") + "\n"
 }
 
+/// Compares a screen with a file of this crate.
 #[track_caller]
-fn is_drawn_as(name: &str, screen: &str) {
-    let drawn = without_paths(screen);
-    let path = format!("{}/tests/suite/screens/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+fn is_drawn_as(file: &str, drawn: &str) {
+    let path = format!("{}/{file}", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("PLEXUS_WRITE_SCREENS").is_some() {
-        std::fs::create_dir_all(std::path::Path::new(&path).parent().unwrap()).unwrap();
-        std::fs::write(&path, &drawn).unwrap();
+        std::fs::write(&path, drawn).unwrap();
     }
     let wanted = std::fs::read_to_string(&path).unwrap();
-    assert!(drawn == wanted, "{name} is drawn as\n{drawn}\ninstead of\n{wanted}");
+    assert!(drawn == wanted, "{file} is drawn as\n{drawn}\ninstead of\n{wanted}");
 }
 
 async fn compare(width: u16) {
@@ -69,7 +69,8 @@ async fn compare(width: u16) {
             terminal.types("y\n");
         }
         assert!(terminal.exits().await.success(), "{}", terminal.text());
-        is_drawn_as(&format!("run-{width}-{name}"), &terminal.coloured_text());
+        let screen = without_paths(&terminal.coloured_text());
+        is_drawn_as(&format!("tests/suite/screens/run-{width}-{name}.txt"), &screen);
         assert_eq!(terminal.wrote("\u{1b}[36m"), name == "colour");
         assert!(!terminal.wrote("\u{1b}[2J"), "no text of the agent is a control sequence");
     }
@@ -88,6 +89,21 @@ async fn run_at_80_columns() {
 #[tokio::test]
 async fn run_at_160_columns() {
     compare(160).await;
+}
+
+/// The picture in docs/cli.md.
+#[tokio::test]
+async fn the_documentation_shows_run_as_it_is() {
+    let hub = TestHub::start().await;
+    let mut terminal = start(&hub, 80, &[]);
+    for allowed in 1..=2 {
+        terminal.until("the prompt", |screen| screen.matches("s(kip)").count() == allowed).await;
+        terminal.types("y\n");
+    }
+    assert!(terminal.exits().await.success(), "{}", terminal.text());
+    let mut rows = terminal.cells();
+    rows.retain(|row| !row.iter().map(|cell| cell.text.as_str()).collect::<String>().starts_with("in /"));
+    is_drawn_as("../../docs/terminal/run.svg", &svg(&rows));
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use plexus_testkit::picture::{Cell, Look};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
@@ -129,6 +130,29 @@ impl Terminal {
                 text.push('\n');
             }
             text.trim_end().to_owned() + "\n"
+        })
+    }
+
+    /// The rows of the screen down to the last one with text, for a picture.
+    pub(crate) fn cells(&self) -> Vec<Vec<Cell>> {
+        let used = self.text().trim_end().lines().count();
+        self.look(|screen| {
+            let columns = screen.size().1.get();
+            let cell = |row, column| {
+                let cell = screen.cell(row, column).unwrap();
+                let colour = if let vt100::Color::Idx(colour) = cell.fgcolor() { Some(colour) } else { None };
+                let text = if cell.has_contents() {
+                    cell.contents()
+                } else if cell.is_wide_continuation() {
+                    ""
+                } else {
+                    " "
+                };
+                let (bold, dim, italic, reversed) = (cell.bold(), cell.dim(), cell.italic(), cell.inverse());
+                Cell { text: text.to_owned(), look: Look { colour, bold, dim, italic, reversed } }
+            };
+            let rows = 0..u16::try_from(used).unwrap();
+            rows.map(|row| (0..columns).map(|column| cell(row, column)).collect()).collect()
         })
     }
 

@@ -98,3 +98,20 @@ fn the_screen_is_drawn_at_every_size() {
         screen.text(width, height);
     }
 }
+
+/// The picture in docs/watch.md.
+#[test]
+fn the_documentation_shows_watch_as_it_is() {
+    let edit = json!({"file_path": "/work/project/a.rs", "old_string": "    1\n", "new_string": "    2\n"});
+    let mut screen = Screen::asking("Edit", edit);
+    screen.is_read(json!({"path": "/work/project/a.rs", "text": "fn a() {\n    1\n}\n", "state": "text"}));
+    let drawn = svg(&screen.cells(80, 24));
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/terminal/watch.svg");
+    if std::env::var_os("PLEXUS_WRITE_SCREENS").is_some() {
+        std::fs::write(path, &drawn).unwrap();
+    }
+    assert!(
+        std::fs::read_to_string(path).unwrap() == drawn,
+        "the picture differs; PLEXUS_WRITE_SCREENS=1 writes it"
+    );
+}
