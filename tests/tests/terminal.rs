@@ -41,9 +41,9 @@ async fn at_the_terminal(version: &'static str) -> anyhow::Result<()> {
     run.expect("* complete").await?;
     assert_eq!(run.end().await?, 0, "{}", run.shown());
     assert_eq!(
-        run.shown().matches("That is all.").count(),
+        run.shown().matches("That is all.\r\n").count(),
         1,
-        "the text is not printed again: {}",
+        "the text is a line once; only the status line has it, too: {}",
         run.shown()
     );
     assert!(world.file("made").exists() && world.file("changed").exists() && !world.file("other").exists());

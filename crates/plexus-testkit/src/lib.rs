@@ -1,5 +1,5 @@
 //! Test doubles and helpers: a scripted Messages API ([`model`]) for the real Claude Code CLIs, the scripted agent as a program, a hub as
-//! a real process ([`hub_process`]), small clients for its interfaces ([`rpc`]), an MCP server that logs its calls ([`tool_server`]), an
+//! a real process ([`hub_process`]), small clients for its interfaces ([`rpc`]), an MCP server that logs its calls ([`tool_server`]), pictures of terminals ([`picture`]), an
 //! impostor on a hub's port ([`impostor`]) and a proxy for clients without a token ([`forward`]). It owns the cleared environment in
 //! which the CLIs are started; `cargo xtask test` downloads them.
 
@@ -10,6 +10,7 @@ pub mod forward;
 pub mod hub_process;
 pub mod impostor;
 pub mod model;
+pub mod picture;
 pub mod pty;
 pub mod rpc;
 mod skip;

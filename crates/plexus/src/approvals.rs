@@ -12,6 +12,7 @@ use crate::answer_confirmation::ending;
 use crate::error::ExpectedError;
 use crate::hub::{HubClient, JsonArg, block_on};
 use crate::output;
+use crate::paint::Paint;
 use crate::review::{self, Pager, Reviewed};
 use crate::settings::DataDirArg;
 use crate::terminal::{age, now, one_line, size};
@@ -98,9 +99,10 @@ fn block(found: &Reviewed, ids: &[String], shown: Shown) -> String {
     };
     let ago = age(now().saturating_sub(approval.created_at));
     let mut reading = Pager::of(&review::rows(found, now()), size().0);
+    let paint = Paint::of(&std::io::stdout());
     let body = match shown {
-        Shown::First => reading.page(LINES),
-        Shown::All => reading.page(usize::MAX),
+        Shown::First => reading.page(LINES, paint),
+        Shown::All => reading.page(usize::MAX, paint),
     };
     let end = match &approval.digest {
         _ if approval.status != ApprovalStatus::Pending => format!("no longer open: {}", ending(approval)),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::answer_confirmation::{self, Outcome};
 use crate::approvals::find;
-use crate::editor::{self, EditError, Edited};
+use crate::editor::{self, EditError, Editable, Edited};
 use crate::error::ExpectedError;
 use crate::hub::{HubClient, JsonArg, block_on};
 use crate::review::confirm::{Confirmed, answers, confirm, is_interactive, line, prompt};
@@ -41,7 +41,7 @@ pub(crate) struct ApproveArgs {
     /// A message to the agent.
     #[arg(short, long)]
     pub(crate) message: Option<String>,
-    /// Edit the input in $VISUAL or $EDITOR first, then confirm the changes. If you change nothing, nothing is answered. Needs a
+    /// Edit the command or the new text (other inputs: as JSON) in $VISUAL or $EDITOR first, then confirm the changes. If you change nothing, nothing is answered. Needs a
     /// terminal; scripts pass another input with `plexus loopback respond --updated-input`.
     #[arg(long, conflicts_with = "digest")]
     pub(crate) edit: bool,
@@ -146,10 +146,10 @@ async fn confirm_at_terminal(
     };
     let (mut rows, mut question) = (review::rows(reviewed, now()), "Allow it?".to_owned());
     if args.edit {
-        let before = editable(approval);
+        let before = Editable::of(approval);
         let input = edited(hub, &before, &mut typed).await?;
         rows = vec![review::Row::new(review::Tone::Strong, &review::approval::title(&original(approval).0))];
-        rows.extend(review::change::rows_of_edit(approval, &before, &input));
+        rows.extend(review::change::rows_of_edit(approval, &before.input, &input));
         question = "Allow it with this input?".to_owned();
         answer["updated_input"] = Value::Object(input);
     }
@@ -208,23 +208,14 @@ pub(crate) fn allow(approval: &Approval) -> Value {
     answer
 }
 
-/// The input for the editor. For a budget request it is the amount to add.
-pub(crate) fn editable(approval: &Approval) -> Object {
-    if approval.kind != ApprovalKind::Budget {
-        return approval.input.clone();
-    }
-    let more = approval.input.get("more").cloned().unwrap_or_else(|| json!(1));
-    Object::from_iter([("more".to_owned(), more)])
-}
-
-async fn edited(hub: &HubClient, before: &Object, typed: &mut Typed) -> Result<Object, ExpectedError> {
+async fn edited(hub: &HubClient, before: &Editable, typed: &mut Typed) -> Result<Object, ExpectedError> {
     let mut again: Option<String> = None;
     loop {
         match editor::edit(&hub.dir, before, again.as_deref()).await {
             Ok(Edited::Changed(input)) => return Ok(input),
             Ok(Edited::Same) => return Err(left_open("the input was not changed: ")),
             Err(EditError::Invalid { why, text }) => {
-                output::say(&format!("plexus: this is not a JSON object: {}", one_line(&why, 200)));
+                output::say(&format!("plexus: {}", one_line(&why, 200)));
                 typed.discard();
                 prompt("Press Enter to edit it again, or n to cancel: ");
                 if line(typed).await.is_none_or(|line| matches!(line.as_str(), "n" | "q")) {

@@ -1,5 +1,8 @@
 //! Edits the input of a tool call in the user's editor. The draft is a file in a private directory below the hub's data directory,
-//! which the sandbox hides from agents. It is read once after the editor exits; that text is compared, shown and sent.
+//! which the sandbox hides from agents. It is read once after the editor exits; that text is compared, shown and sent. `editable`
+//! decides which text of the input is in the draft.
+
+mod editable;
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
@@ -12,6 +15,8 @@ use tempfile::TempDir;
 use thiserror::Error;
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
+
+pub(crate) use editable::Editable;
 
 /// Where drafts are, below the data directory.
 const DRAFTS: &str = "drafts";
@@ -33,7 +38,7 @@ pub(crate) enum Edited {
 #[derive(Debug, Error)]
 pub(crate) enum EditError {
     /// The text can be opened again and corrected.
-    #[error("this is not a JSON object: {why}")]
+    #[error("{why}")]
     Invalid {
         /// What is wrong with it.
         why: String,
@@ -61,18 +66,22 @@ pub(crate) enum EditError {
 }
 
 /// Opens an input in the editor. `text`, if any, replaces the initial content.
-pub(crate) async fn edit(data_dir: &Path, input: &Object, text: Option<&str>) -> Result<Edited, EditError> {
+pub(crate) async fn edit(
+    data_dir: &Path,
+    editable: &Editable,
+    text: Option<&str>,
+) -> Result<Edited, EditError> {
     let dir = data_dir.join(DRAFTS);
     let at = |why| EditError::Draft { dir: dir.clone(), why };
-    let draft = Draft::create(data_dir, input, text).map_err(at)?;
+    let draft = Draft::create(data_dir, editable, text).map_err(at)?;
     run_editor(&draft.path()).await?;
     let text = draft.read().map_err(at)?;
     drop(draft);
-    let now: Object = match serde_json::from_str(&text) {
-        Ok(now) => now,
-        Err(error) => return Err(EditError::Invalid { why: error.to_string(), text }),
-    };
-    Ok(if now == *input { Edited::Same } else { Edited::Changed(now) })
+    match editable.read(&text) {
+        Ok(now) if now == editable.input => Ok(Edited::Same),
+        Ok(now) => Ok(Edited::Changed(now)),
+        Err(why) => Err(EditError::Invalid { why, text }),
+    }
 }
 
 /// Removes drafts that a killed process left.
@@ -87,12 +96,13 @@ pub(crate) fn sweep(data_dir: &Path) -> io::Result<()> {
 /// A file for the editor, in a directory of its own, so that the editor's swap and backup files are deleted with it.
 struct Draft {
     dir: TempDir,
+    name: String,
     /// Locked while this process lives, so that no other process sweeps the directory.
     _held: File,
 }
 
 impl Draft {
-    fn create(data_dir: &Path, input: &Object, text: Option<&str>) -> io::Result<Self> {
+    fn create(data_dir: &Path, editable: &Editable, text: Option<&str>) -> io::Result<Self> {
         let drafts = data_dir.join(DRAFTS);
         // Only the hub creates the data directory. If it is missing, the hub is on another machine.
         match DirBuilder::new().mode(0o700).create(&drafts) {
@@ -107,17 +117,17 @@ impl Draft {
             .tempdir_in(&drafts)?;
         let held = private_file(&dir.path().join(LOCK))?;
         flock(&held, FlockOperation::NonBlockingLockExclusive)?;
-        let draft = Self { dir, _held: held };
+        let draft = Self { dir, name: editable.file_name(), _held: held };
         let mut file = private_file(&draft.path())?;
         match text {
             Some(text) => file.write_all(text.as_bytes())?,
-            None => writeln!(file, "{}", serde_json::to_string_pretty(input)?)?,
+            None => file.write_all(editable.text().as_bytes())?,
         }
         Ok(draft)
     }
 
     fn path(&self) -> PathBuf {
-        self.dir.path().join("input.json")
+        self.dir.path().join(&self.name)
     }
 
     /// Reads the draft by path, because editors replace the file.
@@ -192,20 +202,25 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn input() -> Object {
-        json!({"command": "ls"}).as_object().unwrap().clone()
+    fn input() -> Editable {
+        let id = "0b5c0000-0000-4000-8000-000000000000";
+        let approval = json!({
+            "id": id, "session_id": id, "session_name": "a", "kind": "tool", "tool_name": "Bash", "tool_use_id": "t",
+            "input": {"command": "ls"}, "status": "pending", "created_at": 0, "asked_of": {"kind": "operator"}, "cwd": "/",
+        });
+        Editable::of(&serde_json::from_value(approval).unwrap())
     }
 
     #[test]
     fn a_draft_is_private_and_deleted_with_the_editors_other_files() {
         let data = tempfile::tempdir().unwrap();
         let draft = Draft::create(data.path(), &input(), None).unwrap();
-        assert_eq!(draft.read().unwrap(), "{\n  \"command\": \"ls\"\n}\n");
+        assert_eq!(draft.read().unwrap(), "ls");
         let drafts = data.path().join(DRAFTS);
         for path in [&drafts, draft.dir.path(), &draft.path()] {
             assert_eq!(path.metadata().unwrap().permissions().mode() & 0o077, 0, "{}", path.display());
         }
-        std::fs::write(draft.dir.path().join(".input.json.swp"), "swap").unwrap();
+        std::fs::write(draft.dir.path().join(".command.sh.swp"), "swap").unwrap();
         drop(draft);
         let left: Vec<_> =
             std::fs::read_dir(drafts).unwrap().map(|entry| entry.unwrap().file_name()).collect();

@@ -1,5 +1,8 @@
 //! `plexus run`: creates a session for one prompt, follows it, and answers its approvals at the terminal. The session remains after
-//! the turn.
+//! the turn. `given` parses arguments, `worktree_changes` shows what a session with a worktree has changed.
+
+mod given;
+mod worktree_changes;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,14 +23,15 @@ use crate::{environment, output};
 #[command(
     after_help = "At a terminal, approval requests are shown here, page by page if they are long. Type y to allow, n or n and a reason to deny, e to edit the input in $EDITOR \
     and confirm the change, a to allow and add a rule, s to skip it. Elsewhere they stay open, and a line on stderr says how to answer them.\n\n\
-    Ctrl-C interrupts the turn; a second Ctrl-C exits and leaves the session running.\n\n\
+    Ctrl-C interrupts the turn. Ctrl-D, or a second Ctrl-C, exits and leaves the session running.\n\n\
     Exits with 0 when the turn is complete, 1 when it failed, 130 when it was interrupted or you left; other codes are in docs/cli.md.\n\n\
     The agent inherits the hub's environment, and from this shell: PATH, HOME, LANG, LC_*, TERM, ANTHROPIC_* and a few \
     more (docs/cli.md); --env adds one by name.\n\n\
-    Examples:\n  plexus run \"Fix the failing test\"\n  plexus run --name fixer --dir ~/src/app --mode acceptEdits --env GITHUB_TOKEN \"Fix issue 12\""
+    Examples:\n  plexus run \"Fix the failing test\"\n  plexus run --name fixer --dir ~/src/app --mode acceptEdits --env GITHUB_TOKEN \"Fix issue 12\"\n  \
+    plexus run --worktree --budget 2 @task.md\n  git diff | plexus run --detach --name review -"
 )]
 pub(crate) struct RunArgs {
-    /// The prompt.
+    /// The prompt; `-` reads it from stdin, `@FILE` from a file.
     pub(crate) prompt: String,
     /// The name of the session [default: a free one].
     #[arg(long)]
@@ -47,6 +51,21 @@ pub(crate) struct RunArgs {
     /// Pass this variable of the shell to the agent as well; may be repeated.
     #[arg(long, value_name = "NAME")]
     pub(crate) env: Vec<String>,
+    /// Work in a new git worktree and branch; at the end, show the changes and how to commit, merge or discard them.
+    #[arg(long)]
+    pub(crate) worktree: bool,
+    /// The most that the session and all below it may cost, in dollars.
+    #[arg(long, value_name = "USD", value_parser = given::budget)]
+    pub(crate) budget: Option<f64>,
+    /// Load the project's settings, MCP servers and agents in their current state.
+    #[arg(long)]
+    pub(crate) trust: bool,
+    /// MCP servers for the agent: a JSON file with `mcpServers`, as Claude Code uses it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mcp: Option<PathBuf>,
+    /// Print the name of the session and exit; the agent continues in the background.
+    #[arg(long)]
+    pub(crate) detach: bool,
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,
     #[command(flatten)]
@@ -64,12 +83,26 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), ExpectedError> {
             None => std::env::current_dir().map_err(system)?,
         };
         let name = args.name.clone().unwrap_or_else(free_name);
+        let prompt = given::prompt(&args.prompt)?;
+        let mcp_servers = args.mcp.as_deref().map(given::mcp_servers).transpose()?;
         let output_mode = output_mode(args.json);
         let hub = HubClient::reach(&args.data_dir).await?;
         let mut create = json!({
-            "name": name, "working_dir": dir, "prompt": args.prompt, "env": env.into_iter().collect::<BTreeMap<_, _>>(),
-            "deltas": output_mode == OutputMode::Terminal,
+            "name": name, "working_dir": dir, "prompt": prompt, "env": env.into_iter().collect::<BTreeMap<_, _>>(),
+            "deltas": output_mode == OutputMode::Terminal && !args.detach,
         });
+        if args.worktree {
+            create["isolation"] = json!("worktree");
+        }
+        if let Some(amount) = args.budget {
+            create["budget"] = json!({"cost_usd": amount});
+        }
+        if args.trust {
+            create["trust_project"] = json!(true);
+        }
+        if let Some(servers) = mcp_servers {
+            create["mcp_servers"] = json!(servers);
+        }
         for (key, value) in
             [("model", &args.model), ("permission_mode", &args.mode), ("policy", &args.policy)]
         {
@@ -78,6 +111,18 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), ExpectedError> {
             }
         }
         let CreateResult::Created { id, cursor, .. } = hub.call("claudecode.create", create).await?;
+        if args.detach {
+            match output_mode {
+                OutputMode::Json => {
+                    output::json_line(&json!({"type": "created", "session_id": id, "name": name}));
+                }
+                OutputMode::Terminal | OutputMode::Plain => {
+                    output::say(&format!("plexus: {name} runs; `plexus attach {name}` follows it"));
+                    output::print(&name);
+                }
+            }
+            return Ok(());
+        }
         if output_mode != OutputMode::Json {
             output::say(&format!(
                 "plexus: session {name}; `plexus attach {name}` follows it from another terminal"
@@ -97,6 +142,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), ExpectedError> {
             output::json_line(
                 &json!({"type": "ended", "session_id": id, "name": name, "turn": 1, "status": status}),
             );
+        } else if args.worktree {
+            worktree_changes::show(&hub, id, &name).await?;
         }
         outcome(status)
     })

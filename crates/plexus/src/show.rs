@@ -7,6 +7,7 @@ use plexus_protocol::Object;
 use serde_json::Value;
 
 use crate::escape::safe;
+use crate::model_errors;
 use crate::review::{Row, change, fit};
 use crate::terminal::{one_line, size, tool_line};
 
@@ -99,22 +100,30 @@ fn event(event: &Value) -> Option<String> {
             let stderr = event["stderr"].as_array().into_iter().flatten().filter_map(Value::as_str);
             let shown_stderr: String =
                 stderr.map(|line| format!("\n  | {}", one_line(line, WIDTH))).collect();
-            format!("! {}{shown_stderr}", safe(text("message").trim_end()))
+            let advice = model_errors::advice(text("message"));
+            let advice = advice.map(|advice| format!("\n! {advice}")).unwrap_or_default();
+            format!("! {}{shown_stderr}{advice}", safe(text("message").trim_end()))
         }
+        "system" => format!("! {}", model_errors::notice(event)?),
         _ => return None,
     };
     Some(line)
 }
 
-fn result(event: &Value, inner: &str) -> String {
-    let whole = match &event["output"] {
+/// The text of a tool's output.
+pub(crate) fn output_text(output: &Value) -> String {
+    match output {
         Value::String(text) => text.clone(),
         Value::Array(blocks) => {
             let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
             texts.join("\n")
         }
         other => other.to_string(),
-    };
+    }
+}
+
+fn result(event: &Value, inner: &str) -> String {
+    let whole = output_text(&event["output"]);
     let whole = whole.trim();
     let first = one_line(whole.lines().next().unwrap_or_default(), WIDTH);
     let more = match whole.lines().count() {

@@ -7,7 +7,10 @@ use crate::escape::safe;
 /// `text` escaped, in one line of at most `most` characters.
 pub(crate) fn one_line(text: &str, most: usize) -> String {
     let mut line = String::new();
-    for (count, c) in safe(text.trim_end()).chars().enumerate() {
+    let text = text.trim_end();
+    // Escaping a text of a megabyte for one line would be slow.
+    let end = text.char_indices().nth(most).map_or(text.len(), |(end, _)| end);
+    for (count, c) in safe(text.get(..end).unwrap_or(text)).chars().enumerate() {
         if count + 1 >= most {
             line.push('…');
             break;
@@ -86,6 +89,8 @@ mod tests {
         let input = json!({"b": 1});
         assert_eq!(tool_line("Other", input.as_object().unwrap(), 80), "{\"b\":1}");
         assert_eq!(one_line("abcdef", 4), "abc…");
+        assert_eq!(one_line("a\u{1b}bc", 4), "a\\u…");
+        assert_eq!([one_line("abc", 4), one_line("abcd", 4)], ["abc", "abc…"]);
     }
 
     #[test]

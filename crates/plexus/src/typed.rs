@@ -3,6 +3,7 @@
 
 use std::io::BufRead as _;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionread;
 use rustix::process::getpgrp;
 use rustix::termios::{QueueSelector, tcflush, tcgetpgrp};
@@ -54,14 +55,20 @@ impl Typed {
         let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
     }
 
-    /// Discards lines that were typed without a prompt, and returns whether there were any. It does not wait for input.
+    /// Discards input that was typed without a prompt, and returns what it was. It does not wait for input.
     pub(crate) fn discard_unprompted(&mut self) -> UnpromptedInput {
         let waiting = ioctl_fionread(std::io::stdin()).is_ok_and(|bytes| bytes > 0);
-        if !is_foreground() || (!waiting && self.lines.is_empty()) {
+        if !is_foreground() {
             return UnpromptedInput::Nothing;
         }
+        let found = match (waiting || !self.lines.is_empty(), is_readable()) {
+            (true, _) => UnpromptedInput::Lines,
+            // Readable without a byte: this is how a terminal reports Ctrl-D.
+            (false, true) => UnpromptedInput::End,
+            (false, false) => return UnpromptedInput::Nothing,
+        };
         self.discard();
-        UnpromptedInput::Lines
+        found
     }
 
     /// Discards the input typed for this program, so that the shell does not run it afterwards.
@@ -77,8 +84,18 @@ impl Typed {
 pub(crate) enum UnpromptedInput {
     /// At least one line.
     Lines,
+    /// Ctrl-D.
+    End,
     /// No line.
     Nothing,
+}
+
+/// Whether a read of stdin would return at once, with bytes or with the end of input.
+fn is_readable() -> bool {
+    let stdin = std::io::stdin();
+    let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut ready, Some(&now)).is_ok_and(|count| count > 0) && ready[0].revents() == PollFlags::IN
 }
 
 /// Whether this program is in the foreground. Otherwise the input is for another program, and the system stops a background program

@@ -7,6 +7,7 @@ use plexus_protocol::Object;
 use serde_json::Value;
 
 use crate::output;
+use crate::paint::Paint;
 use crate::review::page::height_above;
 use crate::review::question::{Question, Reply, confirm_free_text};
 use crate::review::{Pager, Row};
@@ -90,7 +91,7 @@ async fn show(typed: &mut Typed, rows: &[Row], question: &str) -> Confirmed {
         let size = size();
         pager.resize(size.0);
         let page = height_above(size, &[more(&pager.longest_progress()), question.to_owned()]);
-        output::say(&pager.page(page));
+        output::say(&pager.page(page, Paint::of(&std::io::stderr())));
         if pager.all() {
             break;
         }

@@ -2,6 +2,7 @@
 //! "all" only after every row was on the screen, and start over if the content changes.
 
 use super::row::{Row, fit};
+use crate::paint::Paint;
 
 /// How much of the content was on the screen.
 #[derive(Debug, Default)]
@@ -61,18 +62,14 @@ pub(crate) struct Pager {
     rows: Vec<Row>,
     /// The width of the lines.
     width: usize,
-    lines: Vec<String>,
+    lines: Vec<Row>,
     next: usize,
 }
 
 impl Pager {
     /// These rows, on a terminal of this width.
     pub(crate) fn of(rows: &[Row], width: usize) -> Self {
-        let lines = fit(rows, width)
-            .iter()
-            .map(|row| format!("{}{}", row.lead, row.text).trim_end().to_owned())
-            .collect();
-        Self { rows: rows.to_vec(), width, lines, next: 0 }
+        Self { rows: rows.to_vec(), width, lines: fit(rows, width), next: 0 }
     }
 
     /// Call this before each page: a terminal whose width has changed wraps the lines differently, so reading starts over.
@@ -83,11 +80,14 @@ impl Pager {
     }
 
     /// The next page, of this height at most.
-    pub(crate) fn page(&mut self, height: usize) -> String {
+    pub(crate) fn page(&mut self, height: usize, paint: Paint) -> String {
         let end = self.next.saturating_add(height.max(1)).min(self.lines.len());
-        let page = self.lines.get(self.next..end).unwrap_or_default().join("\n");
+        let lines = self.lines.get(self.next..end).unwrap_or_default().iter().map(|row| {
+            let line = format!("{}{}", row.lead, row.text);
+            paint.ink(row.tone, line.trim_end())
+        });
         self.next = end;
-        page
+        lines.collect::<Vec<_>>().join("\n")
     }
 
     /// Whether every row was printed.
@@ -145,19 +145,22 @@ mod tests {
     fn pages_follow_each_other_to_the_end() {
         let rows: Vec<Row> = (0..5).map(|number| Row::new(Tone::Plain, &number.to_string())).collect();
         let mut pager = Pager::of(&rows, 80);
-        assert_eq!((pager.page(2), pager.all()), ("0\n1".to_owned(), false));
+        assert_eq!((pager.page(2, Paint::Plain), pager.all()), ("0\n1".to_owned(), false));
         assert_eq!(pager.progress(), "2 of 5 lines shown");
-        assert_eq!((pager.page(2), pager.page(9), pager.all()), ("2\n3".to_owned(), "4".to_owned(), true));
+        assert_eq!(
+            (pager.page(2, Paint::Plain), pager.page(9, Paint::Plain), pager.all()),
+            ("2\n3".to_owned(), "4".to_owned(), true)
+        );
     }
 
     #[test]
     fn reading_starts_over_when_the_width_changes() {
         let mut pager = Pager::of(&[Row::new(Tone::Plain, &"x".repeat(40))], 80);
-        assert_eq!((pager.page(9), pager.all()), ("x".repeat(40), true));
+        assert_eq!((pager.page(9, Paint::Plain), pager.all()), ("x".repeat(40), true));
         pager.resize(80);
         assert!(pager.all(), "the same width");
         pager.resize(20);
         assert!(!pager.all(), "the lines wrap differently");
-        assert_eq!((pager.page(1).len(), pager.all()), (20, false));
+        assert_eq!((pager.page(1, Paint::Plain).len(), pager.all()), (20, false));
     }
 }

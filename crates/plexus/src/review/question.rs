@@ -55,6 +55,32 @@ impl Question {
         }
     }
 
+    /// The text after a digit was typed. A digit selects an option; if several may be selected, it also deselects one. Other text, and
+    /// options with two digits, are typed as usual.
+    pub(crate) fn with_digit(&self, text: &str, digit: char) -> String {
+        let is_number = |part: &&str| part.len() == 1 && part.bytes().all(|byte| byte.is_ascii_digit());
+        let mut chosen: Vec<&str> = text.split(',').filter(|part| !part.is_empty()).collect();
+        if !(1..=9).contains(&self.options.len()) || !chosen.iter().all(is_number) {
+            return format!("{text}{digit}");
+        }
+        let digit = digit.to_string();
+        match self.choice {
+            Choice::One => return digit,
+            Choice::Several if chosen.contains(&digit.as_str()) => chosen.retain(|part| *part != digit),
+            Choice::Several => chosen.push(&digit),
+        }
+        chosen.sort_unstable();
+        chosen.join(",")
+    }
+
+    /// The typed text, and the options that its numbers select.
+    pub(crate) fn explained(&self, typed: &str) -> String {
+        match self.read(typed.trim()) {
+            Reply::Answer(labels) if labels != typed => format!("{} = {}", exact(typed), exact(&labels)),
+            _ => exact(typed),
+        }
+    }
+
     /// Parses a line: numbers of options, an option, or other text.
     pub(crate) fn read(&self, typed: &str) -> Reply {
         let own = if self.options.is_empty() { Reply::Answer } else { Reply::FreeText };
@@ -130,5 +156,20 @@ mod tests {
         }
         assert!(matches!(one.read("1,2"), Reply::Invalid(_)), "one answer only");
         assert_eq!(["3", "large"].map(|typed| open.read(typed)), ["3", "large"].map(answer));
+    }
+
+    #[test]
+    fn a_digit_selects_an_option_and_toggles_it_if_several_are_possible() {
+        let options = ["red", "blue", "green"].map(|label| (label.to_owned(), None)).to_vec();
+        let one = Question { text: "Which?".to_owned(), options, choice: Choice::One };
+        let several = Question { choice: Choice::Several, ..one.clone() };
+        assert_eq!([one.with_digit("", '2'), one.with_digit("2", '3')], ["2", "3"]);
+        assert_eq!(several.with_digit("3", '1'), "1,3");
+        assert_eq!(several.with_digit("1,3", '1'), "3");
+        assert_eq!(one.with_digit("option ", '2'), "option 2", "words are typed as usual");
+        assert_eq!(several.explained("1,3"), "1,3 = red, green");
+        assert_eq!([one.explained("pink"), one.explained("7")], ["pink", "7"]);
+        let many = Question { options: vec![("x".to_owned(), None); 12], ..one };
+        assert_eq!(many.with_digit("1", '2'), "12");
     }
 }

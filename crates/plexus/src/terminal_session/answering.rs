@@ -105,15 +105,6 @@ impl TerminalSession<'_> {
         ));
     }
 
-    /// Leaves all approvals open, because nothing can be typed here any more.
-    pub(super) fn leave_open(&mut self) {
-        self.awaiting = Awaiting::Nothing;
-        self.show_held_lines();
-        for reviewed in std::mem::take(&mut self.open) {
-            self.print_answer_command(&reviewed.approval);
-        }
-    }
-
     /// Shows the first open approval from its beginning.
     pub(super) fn show_next(&mut self) {
         self.screen.set_bottom(Bottom::Empty);
@@ -145,7 +136,7 @@ impl TerminalSession<'_> {
         let approval = self.open.front().map(|open| &open.approval);
         let more = Awaiting::Pages(pager.clone(), Box::new(next.clone())).prompt(approval);
         let prompts = [more, next.prompt(approval)].map(Option::unwrap_or_default);
-        let page = pager.page(height_above(size, &prompts));
+        let page = pager.page(height_above(size, &prompts), self.screen.paint);
         self.screen.say(&page);
         self.awaiting = if pager.all() { next } else { Awaiting::Pages(pager, Box::new(next)) };
     }

@@ -4,8 +4,7 @@ use plexus_protocol::Approval;
 
 use super::TerminalSession;
 use super::answering::Awaiting;
-use crate::approve::editable;
-use crate::editor::{self, EditError, Edited};
+use crate::editor::{self, EditError, Editable, Edited};
 use crate::error::ExpectedError;
 use crate::review::{Row, Tone, change};
 use crate::terminal::one_line;
@@ -17,17 +16,17 @@ impl TerminalSession<'_> {
         approval: &Approval,
         text: Option<&str>,
     ) -> Result<(), ExpectedError> {
-        let before = editable(approval);
+        let before = Editable::of(approval);
         match editor::edit(&self.hub.dir, &before, text).await {
             Ok(Edited::Same) => self.cancel_edit("the input was not changed: "),
             Ok(Edited::Changed(input)) => {
                 let mut rows = vec![Row::new(Tone::Strong, "Your changes:")];
-                rows.extend(change::rows_of_edit(approval, &before, &input));
+                rows.extend(change::rows_of_edit(approval, &before.input, &input));
                 self.typed.discard();
                 self.show_pages(&rows, Awaiting::Changed(input));
             }
             Err(EditError::Invalid { why, text }) => {
-                self.screen.say(&format!("plexus: this is not a JSON object: {}", one_line(&why, 200)));
+                self.screen.say(&format!("plexus: {}", one_line(&why, 200)));
                 self.typed.discard();
                 self.awaiting = Awaiting::Again(text);
             }

@@ -5,13 +5,18 @@ use plexus_protocol::{Approval, ApprovalStatus, Decider, SessionId};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::TerminalSession;
 use super::answering::Awaiting;
 use super::screen::OutputMode;
+use super::text_stream::{Part, Place};
+use super::{Format, TerminalSession};
 use crate::answer_confirmation::Resolution;
 use crate::error::ExpectedError;
 use crate::follow::StreamItem;
+use crate::terminal::{one_line, size, tool_line};
 use crate::{answer_confirmation, output};
+
+/// The longest action in the status line, which is cut to the width.
+const ACTION: usize = 200;
 
 impl TerminalSession<'_> {
     /// Handles an event of the session. Returns the status of its turn if the conversation ends with it.
@@ -34,6 +39,7 @@ impl TerminalSession<'_> {
             self.turn = data["turn"].as_u64().unwrap_or(self.turn);
             (self.status, self.since, self.interrupting) = (Status::Running, Instant::now(), false);
             self.tools.clear();
+            self.stream.clear();
         }
         if what == "content" {
             self.held.clear();
@@ -43,7 +49,8 @@ impl TerminalSession<'_> {
         match what {
             "tool_result" => {
                 if self.tools.is_empty() && !self.held.is_empty() && self.awaiting == Awaiting::Nothing {
-                    self.screen.print_delta(&std::mem::take(&mut self.held));
+                    let held = std::mem::take(&mut self.held);
+                    self.stream_text(&held);
                 }
                 Ok(None)
             }
@@ -80,7 +87,12 @@ impl TerminalSession<'_> {
     pub(super) fn track_call(&mut self, event: &Value, what: &str) {
         let call = event["tool_use_id"].as_str().unwrap_or_default();
         match what {
-            "tool_use" => drop(self.tools.insert(call.to_owned())),
+            "tool_use" => {
+                let tool = event["tool_name"].as_str().unwrap_or_default();
+                let empty = serde_json::Map::new();
+                let line = tool_line(tool, event["input"].as_object().unwrap_or(&empty), ACTION);
+                self.tools.insert(call.to_owned(), format!("{} {line}", one_line(tool, 60)));
+            }
             "tool_result" => drop(self.tools.remove(call)),
             _ => {}
         }
@@ -91,20 +103,57 @@ impl TerminalSession<'_> {
             output::json_line(data);
             return;
         }
-        // At a terminal the approval itself is shown.
-        if what == "approval_requested" && self.screen.output_mode == OutputMode::Terminal {
-            return;
-        }
-        let Some(lines) = self.shown.event(&data["event"]) else { return };
-        if matches!(what, "complete" | "error") {
+        let ends = matches!(what, "complete" | "error");
+        if ends {
             self.show_held_lines();
-        } else if self.awaiting != Awaiting::Nothing {
-            self.held_lines.push(lines);
-            return;
+            if let Some(rest) = self.stream.take_rest() {
+                self.show_text(&rest, "");
+            }
         }
-        match what {
-            "content" => self.screen.text(&lines),
-            _ => self.screen.lines(&lines),
+        let event = &data["event"];
+        let lines = match &mut self.shown {
+            // At a terminal the approval itself is shown.
+            Format::Plain(_)
+                if what == "approval_requested" && self.screen.output_mode == OutputMode::Terminal =>
+            {
+                return;
+            }
+            Format::Plain(events) => events.event(event),
+            Format::Rendered(_) if what == "content" => {
+                let text = event["text"].as_str().unwrap_or_default();
+                let whole = || Part { text: text.to_owned(), place: Place::First };
+                let (part, inner) = match event["parent_tool_use_id"].is_string() {
+                    true => (Some(whole()), "  "),
+                    false => (self.stream.finish(text), ""),
+                };
+                if let Some(part) = part {
+                    self.show_text(&part, inner);
+                }
+                return;
+            }
+            Format::Rendered(transcript) => transcript.event(event, size().0),
+        };
+        match lines {
+            None => {}
+            Some(lines) if ends || self.awaiting == Awaiting::Nothing => self.screen.lines(&lines),
+            Some(lines) => self.held_lines.push(lines),
+        }
+    }
+
+    /// Shows a part of the agent's text, now or after the approval on the screen.
+    fn show_text(&mut self, part: &Part, inner: &str) {
+        let Format::Rendered(transcript) = &self.shown else { return };
+        let lines = transcript.text(part, inner, size().0);
+        match self.awaiting {
+            Awaiting::Nothing => self.screen.lines(&lines),
+            _ => self.held_lines.push(lines),
+        }
+    }
+
+    /// Adds text that arrives, and shows the blocks that are complete.
+    fn stream_text(&mut self, text: &str) {
+        if let Some(part) = self.stream.push(text) {
+            self.show_text(&part, "");
         }
     }
 
@@ -116,11 +165,11 @@ impl TerminalSession<'_> {
     }
 
     fn print_delta(&mut self, delta: &Value) {
-        let alone = self.screen.output_mode == OutputMode::Terminal && self.awaiting == Awaiting::Nothing;
+        let alone = matches!(self.shown, Format::Rendered(_)) && self.awaiting == Awaiting::Nothing;
         let text = delta["event"]["delta"]["text"].as_str();
         if let Some(text) = text.filter(|_| alone && delta["parent_tool_use_id"].is_null()) {
             if self.tools.is_empty() {
-                self.screen.print_delta(text);
+                self.stream_text(text);
             } else {
                 self.held.push_str(text);
             }

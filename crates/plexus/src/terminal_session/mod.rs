@@ -8,8 +8,10 @@ mod events;
 mod held_lines;
 mod question;
 mod screen;
+mod text_stream;
+mod transcript;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
@@ -23,11 +25,17 @@ use self::answering::Awaiting;
 use self::held_lines::HeldLines;
 pub(crate) use self::screen::OutputMode;
 use self::screen::{Bottom, Screen};
+use self::text_stream::TextStream;
+use self::transcript::Transcript;
 use crate::error::{ExpectedError, system};
+use crate::escape::one_line;
 use crate::follow::{EventPosition, Follower};
 use crate::hub::{HubClient, JsonArg};
 use crate::ls;
+use crate::output;
+use crate::paint::Paint;
 use crate::review::Reviewed;
+use crate::review::width::end;
 use crate::show::Events;
 use crate::stored_events::StoredEvents;
 use crate::terminal::{age, hub_advice};
@@ -35,6 +43,28 @@ use crate::typed::{Typed, UnpromptedInput};
 
 /// How often the status line is redrawn.
 const TICK: Duration = Duration::from_secs(1);
+
+/// How much of an incomplete text the status line shows.
+const WRITTEN: usize = 40;
+
+/// The format of events.
+enum Format {
+    /// Rendered for a terminal.
+    Rendered(Transcript),
+    /// Plain lines, for a pipe or a file.
+    Plain(Events),
+}
+
+impl Format {
+    fn of(output_mode: OutputMode) -> Self {
+        let stdout = std::io::stdout();
+        if output_mode == OutputMode::Terminal && stdout.is_terminal() {
+            Self::Rendered(Transcript::new(Paint::of(&stdout)))
+        } else {
+            Self::Plain(Events::default())
+        }
+    }
+}
 
 /// When the conversation ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,15 +124,17 @@ pub(crate) struct TerminalSession<'a> {
     /// When the hub was disconnected last.
     disconnected_at: Instant,
     /// Formats events, and keeps what later events refer to.
-    shown: Events,
+    shown: Format,
     turn: u64,
     status: Status,
     since: Instant,
     cost_usd: f64,
-    /// Calls without a result so far.
-    tools: BTreeSet<String>,
+    /// Calls without a result so far, each as one line.
+    tools: BTreeMap<String, String>,
     /// Text deltas that overtook the result of such a call, because deltas are not stored before they are sent.
     held: String,
+    /// The agent's text while it arrives.
+    stream: TextStream,
     /// Lines that wait until the approval on the screen is answered.
     held_lines: HeldLines,
     /// Ctrl-C was pressed in this turn.
@@ -127,13 +159,14 @@ impl<'a> TerminalSession<'a> {
             awaiting: Awaiting::Nothing,
             connection: Connection::Live,
             disconnected_at: Instant::now(),
-            shown: Events::default(),
+            shown: Format::of(output_mode),
             turn: start.turn,
             status: start.status,
             since: Instant::now(),
             cost_usd: start.cost_usd,
-            tools: BTreeSet::new(),
+            tools: BTreeMap::new(),
             held: String::new(),
+            stream: TextStream::default(),
             held_lines: HeldLines::default(),
             interrupting: false,
             input_closed: output_mode != OutputMode::Terminal,
@@ -197,21 +230,18 @@ impl<'a> TerminalSession<'a> {
                         ctrl_c = interrupts()?;
                         None
                     }
-                    None if self.purpose == Purpose::Stay => Some(self.status),
-                    None => {
-                        self.input_closed = true;
-                        self.leave_open();
-                        None
-                    }
+                    None => Some(self.detach()?),
                 },
                 _ = ctrl_c.recv() => self.on_ctrl_c()?,
                 _ = ticks.tick() => {
                     if self.connection == Connection::Lost {
                         self.reconnect().await?;
-                    } else if !wanted {
-                        self.refuse_messages();
+                        None
+                    } else if wanted || self.screen.output_mode != OutputMode::Terminal {
+                        None
+                    } else {
+                        self.unprompted_input()?
                     }
-                    None
                 }
             };
             if let Some(status) = ended {
@@ -222,13 +252,37 @@ impl<'a> TerminalSession<'a> {
         }
     }
 
-    /// Reports a line that was typed without a prompt. It is discarded, so that it does not reach the shell.
-    fn refuse_messages(&mut self) {
-        if self.screen.output_mode == OutputMode::Terminal
-            && self.typed.discard_unprompted() == UnpromptedInput::Lines
-        {
-            let name = &self.name;
-            self.screen.say(&format!("plexus: run takes no messages; `plexus attach {name}` sends one"));
+    /// Handles input that was typed without a prompt. A line is discarded, so that it does not reach the shell; Ctrl-D leaves.
+    fn unprompted_input(&mut self) -> Result<Option<Status>, ExpectedError> {
+        match self.typed.discard_unprompted() {
+            UnpromptedInput::Nothing => Ok(None),
+            UnpromptedInput::Lines => {
+                let name = &self.name;
+                self.screen.say(&format!("plexus: run takes no messages; `plexus attach {name}` sends one"));
+                Ok(None)
+            }
+            UnpromptedInput::End => self.detach().map(Some),
+        }
+    }
+
+    /// Leaves a session that continues. In `run`, which waits for the end of the turn, this is an early exit.
+    fn detach(&mut self) -> Result<Status, ExpectedError> {
+        if self.screen.has_prompt() {
+            // The cursor is behind the prompt, which stays.
+            self.screen.typed();
+            output::say("");
+        }
+        self.screen.set_bottom(Bottom::Empty);
+        let message =
+            format!("left; {} continues, and `plexus attach {}` returns to it", self.name, self.name);
+        match self.purpose {
+            Purpose::Turn(_) => Err(ExpectedError::Interrupted(message)),
+            Purpose::Stay => {
+                if self.busy() {
+                    output::say(&format!("plexus: {message}"));
+                }
+                Ok(self.status)
+            }
         }
     }
 
@@ -246,11 +300,22 @@ impl<'a> TerminalSession<'a> {
                 self.screen.set_bottom(Bottom::Prompt(prompt));
             }
         } else if self.busy() {
-            let (state, age) = (ls::status(self.status), age(self.since.elapsed().as_secs()));
-            self.screen.set_bottom(Bottom::Progress(format!("[{state}, {age}, ${:.4}] ", self.cost_usd)));
+            self.screen.set_bottom(Bottom::Progress(self.progress()));
         } else if self.purpose == Purpose::Stay && !self.screen.has_prompt() {
             self.screen.set_bottom(Bottom::Prompt(format!("{}> ", self.name)));
         }
+    }
+
+    /// The status, the time and the cost, and then the current action, which is cut if the terminal is narrow.
+    fn progress(&self) -> String {
+        let (state, age) = (ls::status(self.status), age(self.since.elapsed().as_secs()));
+        let pending = self.stream.pending().trim();
+        let action = match self.tools.values().next_back() {
+            Some(call) => call.clone(),
+            None if pending.is_empty() => String::new(),
+            None => format!("writes: {}", end(&one_line(pending), WRITTEN)),
+        };
+        format!("[{state}, {age}, ${:.4}] {action}", self.cost_usd)
     }
 
     /// The status of this turn, if the conversation ends with it.

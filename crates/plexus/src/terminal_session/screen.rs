@@ -3,8 +3,10 @@
 
 use std::io::Write as _;
 
-use crate::escape::safe;
 use crate::output;
+use crate::paint::{Ink, Paint};
+use crate::review::width::cut;
+use crate::terminal::size;
 
 /// The reader of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,18 +34,17 @@ pub(crate) enum Bottom {
 pub(crate) struct Screen {
     pub(crate) output_mode: OutputMode,
     bottom: Bottom,
-    /// The text of a block that is still incomplete.
-    streamed: String,
+    /// The colours of stderr.
+    pub(super) paint: Paint,
 }
 
 impl Screen {
     pub(crate) fn new(output_mode: OutputMode) -> Self {
-        Self { output_mode, bottom: Bottom::Empty, streamed: String::new() }
+        Self { output_mode, bottom: Bottom::Empty, paint: Paint::of(&std::io::stderr()) }
     }
 
     /// Prints lines of the transcript. The caller has escaped them.
     pub(crate) fn lines(&mut self, lines: &str) {
-        self.end_block();
         self.clear();
         output::print(lines);
         self.draw();
@@ -51,35 +52,8 @@ impl Screen {
 
     /// Prints a message on stderr.
     pub(crate) fn say(&mut self, words: &str) {
-        self.end_block();
         self.clear();
         output::say(words);
-        self.draw();
-    }
-
-    /// Prints a text delta.
-    pub(crate) fn print_delta(&mut self, text: &str) {
-        self.clear();
-        self.streamed.push_str(text);
-        write_out(&safe(text));
-    }
-
-    /// Prints a whole text of which deltas may have been printed.
-    pub(crate) fn text(&mut self, shown: &str) {
-        let printed = std::mem::take(&mut self.streamed);
-        if printed.is_empty() {
-            self.lines(shown);
-            return;
-        }
-        if let Some(next) = safe(&printed).strip_prefix(shown).filter(|next| !next.trim().is_empty()) {
-            // The next text has started.
-            self.streamed = next.to_owned();
-            return;
-        }
-        match shown.strip_prefix(safe(&printed).trim_end()) {
-            Some(rest) => write_out(&format!("{rest}\n")),
-            None => write_out(&format!("\n{shown}\n")),
-        }
         self.draw();
     }
 
@@ -103,35 +77,23 @@ impl Screen {
         self.bottom = Bottom::Empty;
     }
 
-    fn end_block(&mut self) {
-        if !self.streamed.is_empty() {
-            self.streamed.clear();
-            write_out("\n");
-        }
-    }
-
     fn clear(&self) {
-        // There is no line below an incomplete text, and the text must stay.
-        if self.output_mode == OutputMode::Terminal
-            && self.bottom != Bottom::Empty
-            && self.streamed.is_empty()
-        {
+        if self.output_mode == OutputMode::Terminal && self.bottom != Bottom::Empty {
             let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
         }
     }
 
     fn draw(&self) {
-        if self.output_mode != OutputMode::Terminal || !self.streamed.is_empty() {
+        if self.output_mode != OutputMode::Terminal {
             return;
         }
-        if let Bottom::Progress(line) | Bottom::Prompt(line) = &self.bottom {
-            let mut stderr = std::io::stderr().lock();
-            let _ = write!(stderr, "{line}").and_then(|()| stderr.flush());
-        }
+        let line = match &self.bottom {
+            Bottom::Empty => return,
+            // A line that wraps could not be cleared, and would stay in the scrollback.
+            Bottom::Progress(line) => self.paint.ink(Ink::Dim, &cut(line, size().0.saturating_sub(2))),
+            Bottom::Prompt(line) => line.clone(),
+        };
+        let mut stderr = std::io::stderr().lock();
+        let _ = write!(stderr, "{line}").and_then(|()| stderr.flush());
     }
-}
-
-fn write_out(text: &str) {
-    let mut stdout = std::io::stdout().lock();
-    let _ = write!(stdout, "{text}").and_then(|()| stdout.flush());
 }

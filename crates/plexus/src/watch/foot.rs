@@ -23,7 +23,13 @@ pub(super) fn foot(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Pain
             (Tone::Warn, format!("{} (Esc: back) _", model.message))
         }
         Mode::Typing(wanted, text) => {
-            let typed = if matches!(wanted, InputPurpose::Rule(_)) { exact(text) } else { one_line(text) };
+            let typed = match wanted {
+                InputPurpose::Rule(_) => exact(text),
+                InputPurpose::Answer { questions, .. } => {
+                    questions.first().map_or_else(|| exact(text), |question| question.explained(text))
+                }
+                _ => one_line(text),
+            };
             (Tone::Strong, typing_line(&prompt(wanted), &typed, area.width.into()))
         }
         Mode::Confirming(_) if !model.message.is_empty() => (Tone::Warn, model.message.clone()),

@@ -12,6 +12,7 @@ use super::answers::{self, answer, to_session};
 use super::guards::{disconnected, is_too_soon, shown_in_full};
 use super::model::{Confirmation, InputPurpose, Interaction, Mode, Model, Pane};
 use super::update::{Effect, reselect};
+use crate::editor::Editable;
 use crate::remember;
 use crate::review::question::questions;
 
@@ -25,6 +26,7 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("pgdn pgup", "next page, previous page (also space and b)"),
     ("enter", "read the approval from the hub again"),
     ("a", "allow, after all was shown; answer a question; accept a plan"),
+    ("1 to 9", "select an option of a question; enter sends the answer"),
     ("d", "deny, with or without a reason"),
     ("e", "edit the input in $EDITOR, then confirm the changes"),
     ("r", "allow and add a rule"),
@@ -94,7 +96,7 @@ fn moving(model: &mut Model, key: KeyEvent, at: Instant) -> Vec<Effect> {
         KeyCode::Char(key @ ('i' | 's')) => return on_session(model, key),
         // An approval that is not read yet is read again.
         KeyCode::Enter => model.reading = None,
-        KeyCode::Char(key @ ('a' | 'd' | 'e' | 'r' | 'p' | 'E')) => {
+        KeyCode::Char(key @ ('a' | 'd' | 'e' | 'r' | 'p' | 'E' | '1'..='9')) => {
             if model.approval.is_some_and(|id| model.answered.contains(&id)) {
                 model.message = message;
                 return Vec::new();
@@ -146,12 +148,16 @@ fn on_question(model: &mut Model, key: char, at: Instant) -> Vec<Effect> {
         return Vec::new();
     }
     let id = approval.id;
-    let allows = matches!((key, approval.kind), ('a' | 'r', _) | ('e' | 'E', ApprovalKind::Budget));
+    let allows = matches!(
+        (key, approval.kind),
+        ('a' | 'r', _) | ('e' | 'E', ApprovalKind::Budget) | ('1'..='9', ApprovalKind::Question)
+    );
     if allows && !shown_in_full(model) {
         return Vec::new();
     }
     match (key, approval.kind) {
-        ('a', ApprovalKind::Question) => ask_answers(model, &approval),
+        ('a', ApprovalKind::Question) => ask_answers(model, &approval, None),
+        ('1'..='9', ApprovalKind::Question) => ask_answers(model, &approval, Some(key)),
         ('a', _) => return answer(model, &approval, json!({"approve": true})),
         ('d', _) => model.mode = Mode::Typing(InputPurpose::Reason(id), String::new()),
         ('e', ApprovalKind::Budget) | ('E', ApprovalKind::Budget) => {
@@ -160,7 +166,7 @@ fn on_question(model: &mut Model, key: char, at: Instant) -> Vec<Effect> {
         ('e', _) if approval.truncated => {
             model.message = "the approval is still being read (Enter retries)".to_owned();
         }
-        ('e', _) => return vec![Effect::Edit(id, approval.input)],
+        ('e', _) => return vec![Effect::Edit(id, Editable::of(&approval))],
         ('r', ApprovalKind::Tool) => {
             let rule = remember::suggested(&approval).unwrap_or_default();
             model.mode = Mode::Typing(InputPurpose::Rule(id), rule);
@@ -176,14 +182,16 @@ fn on_question(model: &mut Model, key: char, at: Instant) -> Vec<Effect> {
     Vec::new()
 }
 
-fn ask_answers(model: &mut Model, approval: &Approval) {
+/// Asks for the answer to the first question. `digit` is the first typed character.
+fn ask_answers(model: &mut Model, approval: &Approval, digit: Option<char>) {
     let questions = questions(&approval.input);
     if questions.is_empty() {
         model.message = "the questions are invalid; press e and add `answers` to the input".to_owned();
         return;
     }
+    let text = digit.and_then(|digit| Some(questions.first()?.with_digit("", digit))).unwrap_or_default();
     let wanted = InputPurpose::Answer { approval: approval.id, questions, given: Object::new() };
-    model.mode = Mode::Typing(wanted, String::new());
+    model.mode = Mode::Typing(wanted, text);
 }
 
 fn typing(model: &mut Model, key: KeyEvent, wanted: InputPurpose, mut text: String) -> Vec<Effect> {
@@ -210,7 +218,14 @@ fn typing(model: &mut Model, key: KeyEvent, wanted: InputPurpose, mut text: Stri
         }
         KeyCode::Backspace => drop(text.pop()),
         KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => text.clear(),
-        KeyCode::Char(c) => text.push(c),
+        KeyCode::Char(c) => match &wanted {
+            InputPurpose::Answer { questions, .. } if c.is_ascii_digit() => {
+                if let Some(question) = questions.first() {
+                    text = question.with_digit(&text, c);
+                }
+            }
+            _ => text.push(c),
+        },
         _ => {}
     }
     if wanted == InputPurpose::Filter {

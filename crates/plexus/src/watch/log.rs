@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use plexus_protocol::SessionId;
 use serde_json::Value;
 
+use crate::model_errors;
 use crate::review::{Row, Tone};
-use crate::show::{Requested, changed};
+use crate::show::{Requested, changed, output_text};
 use crate::terminal::one_line;
 
 /// How many rows are kept.
@@ -85,6 +86,7 @@ fn rows(event: &Value) -> Vec<Row> {
         "approval_requested" => vec![Row::new(Tone::Warn, "? needs approval")],
         "approval_resolved" => {
             let by = event["by"]["kind"].as_str().unwrap_or("hub");
+            let by = if by == "operator" { "you" } else { by };
             let mut rows =
                 vec![Row::led(Tone::Warn, "! ", &format!("{} by {by}{}", text("status"), changed(event)))];
             rows.extend(Row::lines(Tone::Dim, "  ", &text("message")));
@@ -92,7 +94,7 @@ fn rows(event: &Value) -> Vec<Row> {
         }
         "tool_result" => {
             let tone = if event["is_error"] == true { Tone::Removed } else { Tone::Dim };
-            let output = short(&output(&event["output"]));
+            let output = short(&output_text(&event["output"]));
             let mut rows = Row::lines(tone, "  ", &output);
             if rows.len() > RESULT_LINES {
                 let more = rows.len() - RESULT_LINES;
@@ -106,8 +108,13 @@ fn rows(event: &Value) -> Vec<Row> {
             let cost = event["cost_usd"].as_f64().unwrap_or(0.0);
             vec![Row::new(Tone::Dim, &format!("── complete, ${cost:.4}"))]
         }
-        "error" => vec![Row::led(Tone::Removed, "✗ ", &text("message"))],
-        "system" => vec![Row::led(Tone::Dim, "· ", &text("subtype"))],
+        "error" => {
+            let advice = model_errors::advice(&text("message"));
+            let message = Row::led(Tone::Removed, "✗ ", &text("message"));
+            std::iter::once(message).chain(advice.map(|it| Row::led(Tone::Warn, "! ", it))).collect()
+        }
+        // Other messages of Claude Code are about its own state.
+        "system" => model_errors::notice(event).iter().map(|it| Row::led(Tone::Warn, "! ", it)).collect(),
         _ => Vec::new(),
     }
 }
@@ -119,17 +126,6 @@ fn about(input: &Value) -> String {
         .iter()
         .find_map(|name| input[name].as_str())
         .map_or_else(|| short(&input.to_string()), |text| one_line(text, TEXT_BYTES))
-}
-
-fn output(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Array(blocks) => {
-            let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
-            texts.join("\n")
-        }
-        other => other.to_string(),
-    }
 }
 
 fn short(text: &str) -> String {
@@ -167,6 +163,19 @@ mod tests {
             log.add(&json!({"type": "tool_result", "output": vec!["x"; lines].join("\n")}));
             assert_eq!(log.rows.back().unwrap().text, last);
         }
+    }
+
+    #[test]
+    fn internal_events_are_not_shown_and_problems_of_the_model_are() {
+        let mut log = Log::default();
+        for subtype in ["init", "status", "hook_started", "result"] {
+            log.add(&json!({"type": "system", "subtype": subtype, "data": {}}));
+        }
+        assert!(log.rows.is_empty(), "{:?}", log.rows);
+        log.add(
+            &json!({"type": "system", "subtype": "api_retry", "data": {"error_status": 529, "attempt": 1}}),
+        );
+        assert_eq!(log.rows[0].text, "The model is overloaded (HTTP 529). Retry 1.");
     }
 
     #[test]

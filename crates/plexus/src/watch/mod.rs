@@ -165,11 +165,11 @@ impl Watching {
                     Effect::Call { method, params, answers, done } => {
                         self.hub_calls.call(method, params, answers, done);
                     }
-                    Effect::Edit(approval, input) => {
+                    Effect::Edit(approval, editable) => {
                         // Only the editor reads the keys now.
                         self.keys = None;
                         self.screen.lend();
-                        let edited = editor::edit(&self.dir, &input, None).await;
+                        let edited = editor::edit(&self.dir, &editable, None).await;
                         self.screen.take_again().map_err(system)?;
                         // Input typed for the editor must not confirm anything.
                         let _ = tcflush(io::stdin(), QueueSelector::IFlush);
@@ -181,7 +181,7 @@ impl Watching {
                                 Event::Outcome(format!("the input was not changed: {LEFT_OPEN}"))
                             }
                             Err(EditError::Invalid { why, .. }) => {
-                                Event::Outcome(format!("this is not a JSON object: {LEFT_OPEN} ({why})"))
+                                Event::Outcome(format!("{LEFT_OPEN}: {why}"))
                             }
                             Err(why) => Event::Outcome(format!("{LEFT_OPEN}: {why}")),
                         };

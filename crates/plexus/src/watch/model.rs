@@ -11,7 +11,7 @@ use plexus_protocol::{Approval, ApprovalId, Object, SessionId};
 use serde_json::json;
 
 use super::log::Log;
-use crate::approve::editable;
+use crate::editor::Editable;
 use crate::review::question::Question;
 use crate::review::{self, Reviewed, Row, Seen, Tone, change, fit};
 
@@ -249,7 +249,7 @@ impl Model {
         let (key, content, rows) = match &self.mode {
             Mode::Confirming(Confirmation::Edited(id, edited)) if approval.id == *id => {
                 let mut rows = vec![Row::new(Tone::Strong, "Your changes:")];
-                rows.extend(change::rows_of_edit(approval, &editable(approval), edited));
+                rows.extend(change::rows_of_edit(approval, &Editable::of(approval).input, edited));
                 // Rare and short-lived: not cached.
                 (None, hash(&("edited", id.to_string(), input(edited))), rows)
             }

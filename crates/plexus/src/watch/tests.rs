@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use plexus_protocol::claudecode::SessionView;
 use plexus_protocol::{Approval, SessionId};
+use plexus_testkit::picture::{Cell, Look, svg};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use ratatui::style::Color;
+use ratatui::style::{Color, Modifier};
 use serde_json::{Value, json};
 
 use super::model::{Mode, Model};
@@ -124,6 +125,31 @@ impl Screen {
         let buffer = terminal.backend().buffer();
         let row = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
         (0..height).map(|y| row(y) + "\n").collect()
+    }
+
+    /// The screen in colours, for a picture.
+    fn cells(&mut self, width: u16, height: u16) -> Vec<Vec<Cell>> {
+        let terminal = self.draw(width, height, Paint::Colours);
+        let buffer = terminal.backend().buffer();
+        let cell = |x, y| {
+            let cell = &buffer[(x, y)];
+            let colour = match cell.fg {
+                Color::Red => Some(1),
+                Color::Green => Some(2),
+                Color::Yellow => Some(3),
+                _ => None,
+            };
+            let has = |modifier| cell.modifier.contains(modifier);
+            let look = Look {
+                colour,
+                bold: has(Modifier::BOLD),
+                dim: has(Modifier::DIM),
+                italic: has(Modifier::ITALIC),
+                reversed: has(Modifier::REVERSED),
+            };
+            Cell { text: cell.symbol().to_owned(), look }
+        };
+        (0..height).map(|y| (0..width).map(|x| cell(x, y)).collect()).collect()
     }
 
     #[track_caller]

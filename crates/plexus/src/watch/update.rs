@@ -12,6 +12,7 @@ use super::keys;
 use super::log::Log;
 use super::model::{Confirmation, HubState, InputPurpose, Interaction, Mode, Model, Pane};
 use crate::answer_confirmation::ending;
+use crate::editor::Editable;
 use crate::escape::one_line;
 use crate::review::Reviewed;
 
@@ -69,7 +70,7 @@ pub(crate) enum Effect {
     /// Read an approval in full.
     Read(ApprovalId),
     /// Open an input in the editor.
-    Edit(ApprovalId, Object),
+    Edit(ApprovalId, Editable),
     /// Quit.
     Quit,
 }

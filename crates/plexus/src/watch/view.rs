@@ -2,7 +2,7 @@
 //! larger one both. It uses sixteen colours, and none if `NO_COLOR` is set: text and symbols carry all information.
 
 use plexus_protocol::claudecode::{SessionView, Status};
-use plexus_protocol::{Approval, Attention};
+use plexus_protocol::{Approval, ApprovalKind, Attention};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -13,12 +13,15 @@ use super::foot::{foot, help};
 use super::model::{Confirmation, HubState, Mode, Model, Pane};
 use crate::escape::one_line;
 use crate::review::approval::span;
+use crate::review::question::questions;
 use crate::review::width::cut;
 use crate::review::{Row, Tone};
-use crate::terminal::hub_advice;
+use crate::terminal::{hub_advice, tool_line};
 
 /// From this height on, the approval and the log are shown together.
 const TALL: u16 = 36;
+/// The longest summary of an approval, which is cut to the width.
+const SUMMARY: usize = 200;
 /// From this width on, they are side by side.
 const WIDE: u16 = 120;
 
@@ -153,8 +156,9 @@ fn approvals(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) {
     let at = shown.iter().position(|approval| Some(approval.id) == model.approval);
     let row = |approval: &&Approval| {
         let age = span(model.now.saturating_sub(approval.created_at));
-        let mark = if model.answered.contains(&approval.id) { " …" } else { "" };
-        (Tone::Warn, one_line(&format!("{age:>3} {}: {}{mark}", approval.session_name, approval.tool_name)))
+        let mark = if model.answered.contains(&approval.id) { "… " } else { "" };
+        let line = format!("{age:>3} {mark}{}: {}", approval.session_name, summary(approval));
+        (Tone::Warn, one_line(&line))
     };
     let rows = shown.iter().map(row).collect();
     list(
@@ -163,6 +167,20 @@ fn approvals(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) {
         paint,
         Listed { title: "Approvals", focus: Focus::of(model, Pane::Approvals), rows, at },
     );
+}
+
+/// What an approval is about, in one line: the command, the file or the question.
+fn summary(approval: &Approval) -> String {
+    let tool = &approval.tool_name;
+    match approval.kind {
+        ApprovalKind::Tool => format!("{tool} {}", tool_line(tool, &approval.input, SUMMARY)),
+        ApprovalKind::Plan => format!("plan: {}", tool_line(tool, &approval.input, SUMMARY)),
+        ApprovalKind::Budget => "needs more budget".to_owned(),
+        ApprovalKind::Question => match questions(&approval.input).first() {
+            Some(question) => format!("asks: {}", question.text),
+            None => "asks a question".to_owned(),
+        },
+    }
 }
 
 /// Whether keys act on a frame.

@@ -17,6 +17,7 @@ mod permit;
 mod relay;
 mod rpc;
 mod run;
+mod run_screens;
 mod serve;
 mod suggestions;
 mod support;

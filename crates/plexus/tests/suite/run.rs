@@ -51,16 +51,18 @@ async fn y_allows_a_call_and_n_with_a_reason_denies_it() {
 }
 
 #[tokio::test]
-async fn e_opens_the_editor_until_the_input_is_json() {
+async fn e_opens_the_command_as_plain_text_and_an_empty_command_again() {
     let hub = TestHub::start().await;
     let script = hub.folder.path().join("editor");
-    let lines = "#!/bin/sh\nif [ -e ../again ]; then echo '{\"command\": \"touch changed\"}' >\"$1\"; else touch ../again; echo '{' >\"$1\"; fi\n";
+    let lines = "case \"$1\" in *.sh) cp \"$1\" ../draft;; esac\n\
+                 if [ -e ../again ]; then echo 'touch changed' >\"$1\"; else touch ../again; echo >\"$1\"; fi\n";
     std::fs::write(&script, lines).unwrap();
     let editor = format!("sh {}", script.display());
     let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["made"])], &editor);
     run.expect("Allow it?").await.unwrap();
     run.press("e\n").unwrap();
-    run.expect("not a JSON object").await.unwrap();
+    run.expect("the command is empty").await.unwrap();
+    assert_eq!(std::fs::read_to_string(hub.folder.path().join("draft")).unwrap(), "touch made");
     run.expect("Press Enter").await.unwrap();
     run.press("\n").unwrap();
     run.expect("- touch made").await.unwrap();
@@ -73,6 +75,38 @@ async fn e_opens_the_editor_until_the_input_is_json() {
     run.expect("+ touch changed").await.unwrap();
     assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
     assert!(hub.work().join("changed").exists() && !hub.work().join("made").exists());
+}
+
+#[tokio::test]
+async fn an_edited_file_is_written_with_the_saved_text() {
+    let hub = TestHub::start().await;
+    let path = hub.work().join("made.rs");
+    let input = json!({"file_path": path, "content": "fn a() {\n    \"x\"\n}\n"});
+    let prompt = json!([{"tool": "Write", "input": input}]).to_string();
+    let editor = "sh -c 'case $1 in *.rs) sed -i s/x/y/ \"$1\";; esac' x";
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &prompt], editor);
+    run.expect("Allow it?").await.unwrap();
+    run.press("e\n").unwrap();
+    run.expect("Allow it with this input?").await.unwrap();
+    run.press("y\n").unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+    assert_eq!(std::fs::read_to_string(path).unwrap(), "fn a() {\n    \"y\"\n}\n");
+}
+
+#[tokio::test]
+async fn an_input_without_a_main_text_is_edited_as_json() {
+    let hub = TestHub::start().await;
+    let prompt = json!([{"tool": "Other", "input": {"count": 1}}]).to_string();
+    let editor = "sh -c 'case $1 in *.json) echo \"{\" >\"$1\";; esac' x";
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &prompt], editor);
+    run.expect("Allow it?").await.unwrap();
+    run.press("e\n").unwrap();
+    run.expect("this is not a JSON object").await.unwrap();
+    run.expect("n to go back").await.unwrap();
+    run.press("n\n").unwrap();
+    run.expect("Allow it? y,").await.unwrap();
+    run.press("n\n").unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
 }
 
 #[tokio::test]
@@ -329,25 +363,22 @@ async fn a_question_is_answered_by_number_or_text() {
 }
 
 #[tokio::test]
-async fn an_editor_that_fails_or_returns_no_change_or_no_json_answers_nothing() {
+async fn an_editor_that_fails_or_returns_no_change_or_no_command_answers_nothing() {
     let hub = TestHub::start().await;
-    let broken = "sh -c 'echo \"{\" >\"$1\"' x";
     for (editor, said) in [
         ("true", "the input was not changed"),
         ("false", "failed (exit status: 1)"),
-        (
-            "sh -c 'echo \"{\\\"command\\\": \\\"touch stolen\\\"}\" >\"$1\"; exit 3' x",
-            "failed (exit status: 3)",
-        ),
+        ("sh -c 'echo touch stolen >\"$1\"; exit 3' x", "failed (exit status: 3)"),
         ("sh -c 'kill -9 $$' x", "failed (exit status: 137)"),
-        ("sh -c ': >\"$1\"' x", "not a JSON object"),
-        (broken, "not a JSON object"),
+        ("sh -c 'printf %s \"touch made\" >\"$1\"' x", "the input was not changed"),
+        ("sh -c 'echo touch made >\"$1\"' x", "the input was not changed"),
+        ("sh -c ': >\"$1\"' x", "the command is empty"),
     ] {
         let mut run = at_terminal(&hub, &["run", &touch(&["made"])], editor);
         run.expect("Allow it?").await.unwrap();
         run.press("e\n").unwrap();
         run.expect(said).await.unwrap();
-        if said.starts_with("not a JSON") {
+        if said.ends_with("is empty") {
             run.expect("n to go back").await.unwrap();
             run.press("n\n").unwrap();
         }
@@ -368,7 +399,7 @@ async fn after_a_refused_edit_the_requested_input_is_shown_again() {
     let hub = TestHub::start().await;
     let rules = json!({"rules": [{"rule": "Bash(rm:*)", "effect": "deny"}]});
     hub.call("policy.add", rules).await.unwrap();
-    let editor = "sh -c 'echo \"{\\\"command\\\": \\\"rm made\\\"}\" >\"$1\"' x";
+    let editor = "sh -c 'echo rm made >\"$1\"' x";
     let mut run = at_terminal(&hub, &["run", &touch(&["made"])], editor);
     run.expect("Allow it?").await.unwrap();
     run.press("e\n").unwrap();
@@ -433,7 +464,9 @@ async fn invisible_characters_are_escaped_and_imitate_no_line_of_plexus() {
     let prompt = json!([{"tool": "Bash", "input": input}]).to_string();
     let mut run = at_terminal(&hub, &["run", "--name", "a", &prompt], "true");
     run.expect("Allow it? y, n, n WHY").await.unwrap();
-    let shown = run.shown().replace('\r', "");
+    let shown = ["\r", "\u{1b}[0m", "\u{1b}[1m", "\u{1b}[2m"]
+        .iter()
+        .fold(run.shown(), |text, code| text.replace(code, ""));
     for row in [
         "$ rm\\u{a0}-r\\u{200b} x··\n",
         "\n| →   ls\n",
@@ -519,4 +552,108 @@ async fn an_approval_resolved_elsewhere_while_it_is_read_is_reported() {
     run.expect("plexus: Denied by you: Bash touch made").await.unwrap();
     assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
     assert!(!hub.work().join("made").exists());
+}
+
+#[tokio::test]
+async fn ctrl_d_leaves_the_session_running() {
+    let hub = TestHub::start().await;
+    let wait = json!([{"tool": "Bash", "input": {"command": "until [ -e ../go ]; do sleep 0.05; done"}}])
+        .to_string();
+    // At a prompt, and while the agent works.
+    let mut asked = at_terminal(&hub, &["run", "--name", "a", &touch(&["made"])], "true");
+    asked.expect("Allow it?").await.unwrap();
+    asked.press(CTRL_D).unwrap();
+    asked.expect("left; a continues, and `plexus attach a` returns to it").await.unwrap();
+    assert_eq!(asked.end().await.unwrap(), 130, "{}", asked.shown());
+    let mut working = at_terminal(&hub, &["run", "--name", "b", "--policy", "allow_all", &wait], "true");
+    working.expect("] Bash until").await.unwrap();
+    working.press(CTRL_D).unwrap();
+    working.expect("left; b continues, and `plexus attach b` returns to it").await.unwrap();
+    assert_eq!(working.end().await.unwrap(), 130, "{}", working.shown());
+    for name in ["a", "b"] {
+        let session = hub.call("claudecode.get", json!({"name": name})).await.unwrap();
+        assert!(session["session"]["status"] != "interrupted", "{session}");
+    }
+    std::fs::write(hub.folder.path().join("go"), "").unwrap();
+}
+
+#[tokio::test]
+async fn a_prompt_comes_from_a_file_or_stdin_and_a_detached_run_prints_its_name() {
+    let hub = TestHub::start().await;
+    std::fs::write(hub.work().join("task.json"), "[{\"say\": \"from a file\"}]").unwrap();
+    let file = hub.run(&["run", "@task.json"]).await;
+    assert!(file.status.success() && text(&file.stdout).contains("from a file"), "{}", text(&file.stderr));
+    let none = hub.run(&["run", "@missing"]).await;
+    assert_eq!(none.status.code(), Some(2), "{}", text(&none.stderr));
+    // The stdin of `hub.run` is empty.
+    let empty = hub.run(&["run", "-"]).await;
+    assert!(text(&empty.stderr).contains("the prompt is empty"), "{}", text(&empty.stderr));
+    assert_eq!(empty.status.code(), Some(2));
+    let mut command = crate::support::plexus(hub.folder.path());
+    let stdin = std::fs::File::open(hub.work().join("task.json")).unwrap();
+    command.args(["run", "-", "--data-dir"]).arg(hub.process.data_dir()).current_dir(hub.work()).stdin(stdin);
+    let piped = tokio::process::Command::from(command).output().await.unwrap();
+    assert!(piped.status.success() && text(&piped.stdout).contains("from a file"), "{}", text(&piped.stderr));
+    let detached = hub.run(&["run", "--detach", "--name", "d", &touch(&["made"])]).await;
+    assert_eq!((detached.status.code(), text(&detached.stdout).as_str()), (Some(0), "d\n"));
+    assert!(text(&detached.stderr).contains("`plexus attach d` follows it"), "{}", text(&detached.stderr));
+    let session = hub.call("claudecode.get", json!({"name": "d"})).await.unwrap();
+    hub.first_approval(session["session"]["id"].as_str().unwrap()).await;
+}
+
+#[tokio::test]
+async fn the_budget_trust_and_servers_reach_the_session() {
+    let hub = TestHub::start().await;
+    let servers = json!({"mcpServers": {"files": {"command": "true"}}}).to_string();
+    std::fs::write(hub.work().join("mcp.json"), servers).unwrap();
+    let args =
+        ["run", "--name", "a", "--budget", "2.5", "--trust", "--mcp", "mcp.json", "[{\"say\": \"hi\"}]"];
+    let ran = hub.run(&args).await;
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    let session = hub.call("claudecode.get", json!({"name": "a"})).await.unwrap()["session"].take();
+    assert_eq!(session["budget"]["cost_usd"]["limit"], 2.5);
+    assert_eq!(session["loads"]["mcp_servers"], json!(["files"]));
+    assert!(session["loads"]["project"]["trusted_at"].is_number(), "{session}");
+    for invalid in [["--budget", "none"], ["--mode", "bypassPermissions"], ["--mcp", "missing.json"]] {
+        let refused = hub.run(&[&["run"], &invalid[..], &["x"]].concat()).await;
+        assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_worktree_session_shows_its_changes_and_the_next_commands() {
+    let hub = TestHub::start().await;
+    std::fs::write(hub.work().join("notes"), "one\ntwo\n").unwrap();
+    for args in [
+        &["init", "-q"][..],
+        &["add", "notes"],
+        &["-c", "user.name=a", "-c", "user.email=a@a", "commit", "-qm", "first"],
+    ] {
+        let done = std::process::Command::new("git")
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", hub.folder.path())
+            .args(args)
+            .current_dir(hub.work())
+            .status()
+            .unwrap();
+        assert!(done.success(), "{args:?}");
+    }
+    let input = json!({"file_path": "notes", "old_string": "two", "new_string": "three"});
+    let prompt = json!([{"tool": "Edit", "input": input}]).to_string();
+    let mut run =
+        at_terminal(&hub, &["run", "--name", "a", "--worktree", "--policy", "allow_all", &prompt], "true");
+    run.expect("* complete").await.unwrap();
+    run.expect("# notes +1 -1").await.unwrap();
+    run.expect("-two").await.unwrap();
+    run.expect("+three").await.unwrap();
+    run.expect("commit:  git -C ").await.unwrap();
+    run.expect("merge:   git merge plexus/a-").await.unwrap();
+    run.expect("discard: git worktree remove --force ").await.unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+    assert_eq!(
+        std::fs::read_to_string(hub.work().join("notes")).unwrap(),
+        "one\ntwo\n",
+        "only the worktree changed"
+    );
 }

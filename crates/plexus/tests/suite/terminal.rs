@@ -9,6 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use plexus_testkit::picture::{Cell, Look};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
@@ -103,6 +104,65 @@ impl Terminal {
         self.look(|screen| screen.contents())
     }
 
+    /// The screen with a mark such as `{green}` at each change of the colour.
+    pub(crate) fn coloured_text(&self) -> String {
+        self.look(|screen| {
+            let (rows, columns) = screen.size();
+            let mut text = String::new();
+            for row in 0..rows.get() {
+                let mut line = String::new();
+                let mut last = String::new();
+                for cell in (0..columns.get()).filter_map(|column| screen.cell(row, column)) {
+                    let look = look_of(cell);
+                    if look != last && cell.has_contents() {
+                        line.push_str(&format!("{{{look}}}"));
+                        last = look;
+                    }
+                    line.push_str(if cell.has_contents() {
+                        cell.contents()
+                    } else if cell.is_wide_continuation() {
+                        ""
+                    } else {
+                        " "
+                    });
+                }
+                text.push_str(line.trim_end());
+                text.push('\n');
+            }
+            text.trim_end().to_owned() + "\n"
+        })
+    }
+
+    /// The rows of the screen down to the last one with text, for a picture.
+    pub(crate) fn cells(&self) -> Vec<Vec<Cell>> {
+        let used = self.text().trim_end().lines().count();
+        self.look(|screen| {
+            let columns = screen.size().1.get();
+            let cell = |row, column| {
+                let cell = screen.cell(row, column).unwrap();
+                let colour = if let vt100::Color::Idx(colour) = cell.fgcolor() { Some(colour) } else { None };
+                let text = if cell.has_contents() {
+                    cell.contents()
+                } else if cell.is_wide_continuation() {
+                    ""
+                } else {
+                    " "
+                };
+                let (bold, dim, italic, reversed) = (cell.bold(), cell.dim(), cell.italic(), cell.inverse());
+                Cell { text: text.to_owned(), look: Look { colour, bold, dim, italic, reversed } }
+            };
+            let rows = 0..u16::try_from(used).unwrap();
+            rows.map(|row| (0..columns).map(|column| cell(row, column)).collect()).collect()
+        })
+    }
+
+    /// Waits for the exit of a program that does not use the whole screen, and for all of its output.
+    pub(crate) async fn exits(&mut self) -> ExitStatus {
+        let ended = async { while self.grown.changed().await.is_ok() {} };
+        tokio::time::timeout(LIMIT, ended).await.expect("it ends");
+        self.child.0.wait().unwrap()
+    }
+
     fn look<T>(&self, at: impl Fn(&vt100::Screen) -> T) -> T {
         at(self.screen.lock().unwrap_or_else(PoisonError::into_inner).screen())
     }
@@ -192,6 +252,19 @@ fn whole_frames(bytes: &[u8]) -> usize {
         (Some(begun), ended) if ended.is_none_or(|ended| ended < begun) => begun,
         _ => bytes.len(),
     }
+}
+
+fn look_of(cell: &vt100::Cell) -> String {
+    let colour = match cell.fgcolor() {
+        vt100::Color::Idx(1) => "red",
+        vt100::Color::Idx(2) => "green",
+        vt100::Color::Idx(3) => "yellow",
+        vt100::Color::Idx(6) => "cyan",
+        _ => "",
+    };
+    let marks = [(cell.bold(), "bold"), (cell.dim(), "dim"), (cell.italic(), "italic")];
+    let marks = marks.iter().filter(|(set, _)| *set).map(|(_, name)| *name);
+    std::iter::once(colour).filter(|it| !it.is_empty()).chain(marks).collect::<Vec<_>>().join(" ")
 }
 
 fn is_as_it_was(screen: &Mutex<vt100::Parser>) -> bool {

@@ -105,8 +105,8 @@ async fn an_edited_input_is_confirmed_runs_and_is_shown_everywhere() {
     let mut same = at_terminal(&hub, &edit, "true");
     same.expect("not changed: nothing was answered; the approval stays open").await.unwrap();
     assert_eq!(same.end().await.unwrap(), 130);
-    let mut broken = at_terminal(&hub, &edit, "sh -c 'echo \"{\" >\"$1\"' x");
-    broken.expect("not a JSON object").await.unwrap();
+    let mut broken = at_terminal(&hub, &edit, "sh -c ': >\"$1\"' x");
+    broken.expect("the command is empty").await.unwrap();
     broken.expect("n to cancel: ").await.unwrap();
     broken.press("n\n").unwrap();
     broken.expect("the approval stays open").await.unwrap();

@@ -117,8 +117,7 @@ async fn an_editor_that_changes_nothing_or_fails_answers_nothing() {
     let hub = TestHub::start().await;
     hub.asking_session("worker").await;
     let steal = hub.folder.path().join("editor");
-    executable::write(&steal, "#!/bin/sh\necho '{\"command\": \"touch stolen\"}' > \"$1\"\nexit 1\n")
-        .unwrap();
+    executable::write(&steal, "#!/bin/sh\necho touch stolen > \"$1\"\nexit 1\n").unwrap();
     for (editor, said) in [
         (Path::new("true"), "the input was not changed"),
         (&*steal, "nothing was answered, the approval stays open"),

@@ -16,6 +16,25 @@ fn a_question_is_answered_by_numbers_or_text() {
 }
 
 #[test]
+fn digits_select_options_and_enter_sends_them() {
+    let options =
+        json!([{"label": "red", "description": "like fire"}, {"label": "blue"}, {"label": "green"}]);
+    let several = json!({"question": "Which colours?", "options": options, "multiSelect": true});
+    let mut screen = Screen::asking("AskUserQuestion", json!({"questions": [several]}));
+    assert!(screen.text(80, 24).contains("like fire"), "{}", screen.text(80, 24));
+    assert_eq!(screen.types("3212"), [], "a digit alone sends nothing");
+    assert!(screen.text(80, 24).contains("1,3 = red, green"), "{}", screen.text(80, 24));
+    assert_eq!(respond(&screen.press('\n'))["answers"], json!({"Which colours?": "red, green"}));
+    let one = json!({"question": "Which colour?", "options": options});
+    let mut screen = Screen::asking("AskUserQuestion", json!({"questions": [one]}));
+    screen.types("12");
+    assert_eq!(respond(&screen.press('\n'))["answers"], json!({"Which colour?": "blue"}));
+    let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
+    assert_eq!(screen.types("1\n"), [], "a digit answers questions only");
+    assert_eq!(screen.model.mode, Mode::Moving);
+}
+
+#[test]
 fn an_answer_that_is_not_an_option_needs_confirmation() {
     let input =
         json!({"questions": [{"question": "Which?", "options": [{"label": "red"}, {"label": "blue"}]}]});

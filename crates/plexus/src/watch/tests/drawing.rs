@@ -86,7 +86,7 @@ fn the_log_shows_the_edited_input_that_ran() {
     }
     let drawn = screen.text(140, 40);
     assert!(
-        drawn.contains("allowed by operator, edited") && drawn.contains("- ls ") && drawn.contains("+ ls -a"),
+        drawn.contains("allowed by you, edited") && drawn.contains("- ls ") && drawn.contains("+ ls -a"),
         "{drawn}"
     );
 }
@@ -97,4 +97,21 @@ fn the_screen_is_drawn_at_every_size() {
     for (width, height) in [(1, 1), (3, 2), (10, 5), (20, 10), (40, 12), (80, 24), (300, 100)] {
         screen.text(width, height);
     }
+}
+
+/// The picture in docs/watch.md.
+#[test]
+fn the_documentation_shows_watch_as_it_is() {
+    let edit = json!({"file_path": "/work/project/a.rs", "old_string": "    1\n", "new_string": "    2\n"});
+    let mut screen = Screen::asking("Edit", edit);
+    screen.is_read(json!({"path": "/work/project/a.rs", "text": "fn a() {\n    1\n}\n", "state": "text"}));
+    let drawn = svg(&screen.cells(80, 24));
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/terminal/watch.svg");
+    if std::env::var_os("PLEXUS_WRITE_SCREENS").is_some() {
+        std::fs::write(path, &drawn).unwrap();
+    }
+    assert!(
+        std::fs::read_to_string(path).unwrap() == drawn,
+        "the picture differs; PLEXUS_WRITE_SCREENS=1 writes it"
+    );
 }

@@ -84,15 +84,15 @@ fn a_short_call_is_allowed_by_one_key_and_a_changed_one_is_read_again() {
     let mut screen = Screen::asking("Bash", long(5));
     let digest = screen.model.approvals[0].digest.clone();
     assert_eq!(respond(&screen.press('a'))["digest"], json!(digest));
-    assert!(screen.text(80, 24).contains("parser: Bash …"), "{}", screen.text(80, 24));
+    assert!(screen.text(80, 24).contains("… parser: Bash"), "{}", screen.text(80, 24));
 }
 
 #[test]
 fn an_edit_is_shown_in_full_and_confirmed() {
     let mut screen = Screen::asking("Bash", json!({"command": "ls", "description": "look"}));
     let effects = screen.press('e');
-    let [Effect::Edit(of, input)] = &effects[..] else { panic!("{effects:?}") };
-    let (of, mut input) = (*of, input.clone());
+    let [Effect::Edit(of, editable)] = &effects[..] else { panic!("{effects:?}") };
+    let (of, mut input) = (*of, editable.input.clone());
     input.insert("command".to_owned(), json!("ls\u{a0}-a "));
     screen.apply(Event::Edited(of, input.clone()));
     screen.is_drawn_as("edited", 80, 24);
@@ -130,8 +130,8 @@ fn a_message_disappears_with_the_next_page_and_the_prompt_returns() {
 fn an_edit_of_escaped_characters_warns_that_the_escapes_will_run() {
     let mut screen = Screen::asking("Bash", json!({"command": "echo \u{1b}a"}));
     let effects = screen.press('e');
-    let [Effect::Edit(of, input)] = &effects[..] else { panic!("{effects:?}") };
-    let (of, mut input) = (*of, input.clone());
+    let [Effect::Edit(of, editable)] = &effects[..] else { panic!("{effects:?}") };
+    let (of, mut input) = (*of, editable.input.clone());
     input.insert("command".to_owned(), json!("echo \\u{1b}b"));
     screen.apply(Event::Edited(of, input));
     let drawn = screen.text(80, 24);
