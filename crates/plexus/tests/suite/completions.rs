@@ -46,7 +46,14 @@ async fn bash_offers_session_names_and_approval_ids_of_the_running_hub() {
     assert!(offered.starts_with("fixer reviewer"), "{offered}");
     let methods = in_bash(&script, &["claudecode"], &env).await;
     assert!(methods.contains("chat-async"), "{methods}");
-    assert!(in_bash(&script, &["run", "--name"], &env).await.is_empty(), "the name of a new session");
+    for words in [&["allow", "--session"][..], &["claudecode", "get", "--name"], &["rename"]] {
+        let offered = in_bash(&script, words, &env).await;
+        assert!(offered.starts_with("fixer reviewer"), "{words:?}: {offered}");
+    }
+    for words in [&["run", "--name"][..], &["claudecode", "create", "--name"], &["rename", "fixer"]] {
+        let offered = in_bash(&script, words, &env).await;
+        assert!(!offered.contains("reviewer"), "{words:?} is the name of a new session: {offered}");
+    }
 }
 
 #[tokio::test]
