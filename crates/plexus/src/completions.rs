@@ -88,9 +88,17 @@ pub(crate) fn answer() {
 /// The whole command line: the verbs and the namespaces of the hub.
 fn whole() -> Result<Command, ExpectedError> {
     let schema = Schema::of_this_version()?;
-    let mut program = cli::command().mut_subcommands(|verb| verb.mut_args(with_candidates));
+    let mut program = cli::command().mut_subcommands(|verb| verb.mut_args(of_verb));
     for namespace in schema.namespaces() {
-        let methods = schema.namespace(namespace)?.mut_subcommands(|method| method.mut_args(with_candidates));
+        let methods = schema.namespace(namespace)?.mut_subcommands(|method| {
+            let names_a_session =
+                matches!(namespace, "claudecode" | "policy") && method.get_name() != "create";
+            method.mut_args(|arg| match arg.get_id().as_str() {
+                "name" if names_a_session => arg.add(ArgValueCandidates::new(sessions)),
+                "approval_id" => arg.add(ArgValueCandidates::new(approvals)),
+                _ => arg,
+            })
+        });
         // `audit` is both a verb and a namespace; `console` is only a verb on the command line.
         program = match program.find_subcommand(namespace).cloned() {
             None => program.subcommand(methods),
@@ -107,15 +115,14 @@ fn whole() -> Result<Command, ExpectedError> {
     Ok(program)
 }
 
-/// Adds the candidates from the hub to an argument that names a session or an approval.
-fn with_candidates(arg: Arg) -> Arg {
+/// Adds the candidates from the hub to an argument of a verb that names a session or an approval.
+fn of_verb(arg: Arg) -> Arg {
     let is_flag = arg.get_long().is_some();
     match arg.get_id().as_str() {
-        // `--name` of `plexus run` names a new session.
-        "name" | "names" | "session" if !is_flag => arg.add(ArgValueCandidates::new(sessions)),
         "session" => arg.add(ArgValueCandidates::new(sessions)),
+        // `--name` of `plexus run` names a new session.
+        "name" | "names" if !is_flag => arg.add(ArgValueCandidates::new(sessions)),
         "id" if !is_flag => arg.add(ArgValueCandidates::new(approvals)),
-        "approval_id" => arg.add(ArgValueCandidates::new(approvals)),
         _ => arg,
     }
 }

@@ -204,6 +204,8 @@ async fn wait_for(hub: &HubClient, mut child: Child, log: &Path, written: u64) -
             let log_text = log_text.get(usize::try_from(written).unwrap_or(usize::MAX)..).unwrap_or_default();
             let log_text = String::from_utf8_lossy(log_text);
             let last = log_text.lines().last().unwrap_or("it printed nothing");
+            // The program that reports it has the same name.
+            let last = last.strip_prefix("plexus: ").unwrap_or(last);
             let message = format!("{last} (log: {})", log.display());
             return Err(ExpectedError::NotStarted { message, code });
         }

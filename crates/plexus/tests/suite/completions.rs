@@ -46,7 +46,14 @@ async fn bash_offers_session_names_and_approval_ids_of_the_running_hub() {
     assert!(offered.starts_with("fixer reviewer"), "{offered}");
     let methods = in_bash(&script, &["claudecode"], &env).await;
     assert!(methods.contains("chat-async"), "{methods}");
-    assert!(in_bash(&script, &["run", "--name"], &env).await.is_empty(), "the name of a new session");
+    for words in [&["allow", "--session"][..], &["claudecode", "get", "--name"], &["rename"]] {
+        let offered = in_bash(&script, words, &env).await;
+        assert!(offered.starts_with("fixer reviewer"), "{words:?}: {offered}");
+    }
+    for words in [&["run", "--name"][..], &["claudecode", "create", "--name"], &["rename", "fixer"]] {
+        let offered = in_bash(&script, words, &env).await;
+        assert!(!offered.contains("reviewer"), "{words:?} is the name of a new session: {offered}");
+    }
 }
 
 #[tokio::test]
@@ -76,14 +83,20 @@ async fn zsh_and_fish_get_names_with_a_description() {
     }
 }
 
+/// zsh loads a script in `fpath` when it is needed first.
 #[tokio::test]
-async fn zsh_can_load_its_script() {
+async fn zsh_completes_at_the_first_key() {
     let home = tempfile::tempdir().unwrap();
-    let script = script("zsh", home.path()).await;
+    std::fs::rename(script("zsh", home.path()).await, home.path().join("_plexus")).unwrap();
+    // Outside of a line editor these two functions are missing.
+    let line = "fpath=($HOME $fpath); autoload -Uz _plexus; compdef() { }; _describe() { print -rl -- \"${(P@)3}\" }; \
+                words=(plexus claudecode cha); CURRENT=3; _plexus";
     let mut zsh = tokio::process::Command::new("zsh");
-    zsh.args(["-f", "-c", &format!("compdef() {{ echo \"$@\" }}; . {}", script.display())]).env_clear();
+    zsh.args(["-f", "-c", line]).env_clear().env("HOME", home.path());
     let Ok(loaded) = zsh.env("PATH", std::env::var("PATH").unwrap()).output().await else {
-        return plexus_testkit::skip("zsh_can_load_its_script", "zsh is missing");
+        return plexus_testkit::skip("zsh_completes_at_the_first_key", "zsh is missing");
     };
-    assert_eq!(text(&loaded.stdout), "_clap_dynamic_completer_plexus plexus\n", "{}", text(&loaded.stderr));
+    let offered = text(&loaded.stdout);
+    let names: Vec<&str> = offered.lines().filter_map(|line| Some(line.split_once(':')?.0)).collect();
+    assert_eq!(names, ["chat", "chat-async"], "{}", text(&loaded.stderr));
 }
