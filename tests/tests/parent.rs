@@ -298,6 +298,10 @@ fn manage(request: &Value, create: &Value) -> Step {
 }
 
 async fn a_parent_updates_interrupts_and_deletes_its_child(world: World) -> anyhow::Result<()> {
+    // The operator has sessions with the same names, and the parent does not meet them.
+    for taken in ["child", "helper"] {
+        world.create(taken, json!({})).await?;
+    }
     let create = json!({"name": "child", "working_dir": world.work});
     let step = Step::from_fn(move |request| manage(request, &create));
     world.model.script("SUPERVISE", vec![step; 20]);
@@ -318,6 +322,10 @@ async fn a_parent_updates_interrupts_and_deletes_its_child(world: World) -> anyh
     assert_eq!(interrupted["status"], "interrupted");
     assert_eq!(results[6]["type"], "ok", "{results:#?}");
     assert_eq!(results[7]["sessions"], json!([]), "the child was deleted");
+    let left = world.call("claudecode.list", json!({})).await?;
+    let left: Vec<String> =
+        left["sessions"].as_array().into_iter().flatten().map(|one| text(&one["path"])).collect();
+    assert_eq!(left, ["child", "helper"]);
     Ok(())
 }
 

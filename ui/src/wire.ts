@@ -471,6 +471,7 @@ export type SessionName = string;
 export interface SessionView {
   id: SessionId;
   name: SessionName;
+  path: string;
   status: Status;
   attention?: Attention[];
   turn: number;

@@ -4,9 +4,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use plexus_protocol::Principal;
 use plexus_protocol::claudecode::TreeView;
-use plexus_store::{SessionWithState, TurnStatus};
+use plexus_protocol::{AskedOf, Principal};
+use plexus_store::{SessionRow, SessionWithState, TurnStatus};
 
 /// Trees are a few levels deep. This limit only stops a walk over a damaged store.
 pub(crate) const MAX_DEPTH: usize = 64;
@@ -18,6 +18,8 @@ pub(crate) struct VisibleSession {
     pub(crate) session: SessionWithState,
     /// Its depth below the topmost session that the caller sees.
     pub(crate) depth: u32,
+    /// The names from that topmost session down to this one, such as `lead/worker`.
+    pub(crate) path: String,
     /// The totals of the session and its descendants.
     pub(crate) tree: TreeView,
 }
@@ -36,20 +38,49 @@ pub(crate) fn visible_to(principal: &Principal, sessions: Vec<SessionWithState>)
         Principal::Parent { .. } => session.row.answers_to == principal.asked_as(),
         Principal::Session { id, .. } => session.row.id == *id,
     };
-    let mut left: Vec<(usize, u32)> =
-        sessions.iter().enumerate().rev().filter(|(_, it)| is_top(it)).map(|(at, _)| (at, 0)).collect();
+    let tops = sessions.iter().enumerate().rev().filter(|(_, it)| is_top(it));
+    let mut left: Vec<Unvisited> =
+        tops.map(|(at, it)| Unvisited { at, depth: 0, path: root_path(principal, &it.row) }).collect();
+    let names: Vec<String> = sessions.iter().map(|it| it.row.name.to_string()).collect();
     let mut sessions: Vec<Option<SessionWithState>> = sessions.into_iter().map(Some).collect();
     let mut seen: Vec<VisibleSession> = Vec::new();
-    while let Some((at, depth)) = left.pop() {
+    while let Some(Unvisited { at, depth, path }) = left.pop() {
         // Each session is visited once, even if a damaged store makes it its own ancestor.
         let Some(session) = sessions[at].take() else { continue };
         let children = below.get(&key(&session)).into_iter().flatten();
-        left.extend(children.rev().map(|child| (*child, depth + 1)));
+        left.extend(children.rev().map(|child| Unvisited {
+            at: *child,
+            depth: depth + 1,
+            path: join_path(&path, &names[*child]),
+        }));
         let tree = alone(&session);
-        seen.push(VisibleSession { session, depth, tree });
+        seen.push(VisibleSession { session, depth, path, tree });
     }
     add_up(&mut seen);
     seen
+}
+
+/// A session whose parent was visited.
+struct Unvisited {
+    at: usize,
+    depth: u32,
+    path: String,
+}
+
+/// The path of a session at the top of what the caller sees. For other callers than the agent itself, a session of an agent
+/// outside the hub is below the name of that agent.
+pub(crate) fn root_path(principal: &Principal, session: &SessionRow) -> String {
+    match (principal, &session.answers_to) {
+        (Principal::Operator | Principal::Token { .. }, AskedOf::Parent { id }) => {
+            join_path(id, session.name.as_str())
+        }
+        _ => session.name.to_string(),
+    }
+}
+
+/// The path of a session below another one.
+pub(crate) fn join_path(above: &str, name: &str) -> String {
+    format!("{above}/{name}")
 }
 
 fn key(session: &SessionWithState) -> String {
@@ -90,8 +121,7 @@ fn add_up(seen: &mut [VisibleSession]) {
 
 #[cfg(test)]
 mod tests {
-    use plexus_protocol::{ApprovalKind, AskedOf, SessionId};
-    use plexus_store::SessionRow;
+    use plexus_protocol::{ApprovalKind, SessionId};
 
     use super::*;
     use crate::test_support::session_row;
@@ -146,6 +176,15 @@ mod tests {
             expected(&[("a1", 0, 2), ("a11", 1, 1)])
         );
         assert_eq!(by(&Principal::Session { id: SessionId::random(), run: 1 }), []);
+        let paths = |principal: &Principal| -> Vec<String> {
+            visible_to(principal, all.clone()).into_iter().map(|one| one.path).collect()
+        };
+        assert_eq!(
+            paths(&Principal::Operator),
+            ["a", "a/a1", "a/a1/a11", "a/a2", "outside/b", "outside/b/b1", "orphan"]
+        );
+        assert_eq!(paths(&outside), ["b", "b/b1"]);
+        assert_eq!(paths(&Principal::Session { id: a1.row.id, run: 1 }), ["a1", "a1/a11"]);
     }
 
     #[test]

@@ -99,7 +99,8 @@ pub(crate) fn attention(
 
 /// A session as `get` and `list` show it.
 pub(crate) fn session_view(seen: VisibleSession, keepers: &Keepers) -> SessionView {
-    let VisibleSession { session: SessionWithState { row: session, turn, open, budget }, depth, tree } = seen;
+    let VisibleSession { session: SessionWithState { row: session, turn, open, budget }, depth, path, tree } =
+        seen;
     let (is, progress) = (turn.as_ref().map(|turn| turn.status), turn.as_ref().map(|turn| &turn.progress));
     let mut metadata = session.config.metadata.map(Value::Object);
     if let Some(metadata) = metadata.as_mut() {
@@ -108,6 +109,7 @@ pub(crate) fn session_view(seen: VisibleSession, keepers: &Keepers) -> SessionVi
     SessionView {
         id: session.id,
         name: session.name,
+        path,
         status: status(is, &open),
         attention: attention(is.zip(progress), open.iter().copied()),
         turn: session.latest_turn,

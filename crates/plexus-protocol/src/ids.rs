@@ -96,7 +96,8 @@ macro_rules! name {
 }
 
 name! {
-    /// The name of a session: 1 to 64 letters, digits, `-`, `_` or `.`; unique among existing sessions.
+    /// The name of a session: 1 to 64 letters, digits, `-`, `_` or `.`; unique among the existing sessions
+    /// of one creator.
     SessionName
 }
 name! {

@@ -55,7 +55,7 @@ pub enum StoreError {
 /// A change that conflicts with the stored state.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Refusal {
-    /// Another session has this name.
+    /// Another session of the same creator has this name.
     #[error("a session named `{0}` already exists")]
     NameTaken(String),
     /// The session does not exist, or is deleted.
@@ -135,8 +135,8 @@ pub trait Ledger: Send + Sync + 'static {
 pub trait Store: Ledger + Arbor {
     /// One session, deleted or not.
     async fn session(&self, id: SessionId) -> Result<Option<SessionRow>, StoreError>;
-    /// The session of this name that is not deleted.
-    async fn session_named(&self, name: &str) -> Result<Option<SessionRow>, StoreError>;
+    /// The sessions of this name that are not deleted, in no particular order. Each has another creator.
+    async fn sessions_named(&self, name: &str) -> Result<Vec<SessionRow>, StoreError>;
     /// The sessions that are not deleted, oldest first.
     async fn sessions(&self) -> Result<Vec<SessionRow>, StoreError>;
     /// The sessions that are not deleted, oldest first, with their state in one snapshot.

@@ -26,6 +26,7 @@ macro_rules! whole_contract {
             sessions:
                 a_session_is_read_as_it_was_created,
                 names_are_unique_among_sessions_that_are_not_deleted,
+                a_name_is_free_below_another_creator,
                 a_deleted_session_frees_its_name_and_can_still_be_read,
                 rows_that_do_not_exist_are_not_found,
                 nothing_is_created_below_a_deleted_session,

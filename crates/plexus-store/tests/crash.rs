@@ -72,7 +72,7 @@ async fn a_process_killed_at_any_moment_loses_nothing_it_acknowledged() {
 /// Every acknowledged commit is stored, and every stored commit is complete.
 async fn check_after_kill(path: &Path, acknowledged: &BTreeMap<u64, u64>) {
     let store = open(path);
-    let session = store.session_named("a").await.unwrap().unwrap().id;
+    let session = session_named(&store, "a").await.unwrap().id;
     for (&turn, &count) in acknowledged {
         let mut events = Vec::new();
         loop {
@@ -107,7 +107,7 @@ fn a_full_disk_stores_nothing_partially_and_recovers() {
 async fn child_commits_until_it_is_killed() {
     let Some(path) = in_child() else { return };
     let store = Arc::new(SqliteStore::open(&path, Durability::Full).unwrap());
-    let session = match store.session_named("a").await.unwrap() {
+    let session = match session_named(&*store, "a").await {
         Some(session) => session.id,
         None => create(&*store, "a").await,
     };

@@ -65,7 +65,7 @@ async fn commits_survive_closing_and_opening() {
     let (_dir, path) = closed_store().await;
     for durability in [Durability::Full, Durability::Normal] {
         let store = SqliteStore::open(&path, durability).unwrap();
-        let session = store.session_named("a").await.unwrap().unwrap();
+        let session = session_named(&store, "a").await.unwrap();
         assert_eq!(store.open_approvals(OpenFilter::OfSession(session.id)).await.unwrap().len(), 1);
         let head = store.feed_head().await.unwrap();
         let notice = Change::Notice { to: "x".to_owned(), session: session.id, data: 1.into() };
@@ -97,7 +97,7 @@ async fn an_empty_file_becomes_a_store() {
     let path = dir.path().join("plexus.db");
     fs::write(&path, "").unwrap();
     create(&open(&path), "a").await;
-    assert!(open(&path).session_named("a").await.unwrap().is_some());
+    assert!(session_named(&open(&path), "a").await.is_some());
 }
 
 #[tokio::test]

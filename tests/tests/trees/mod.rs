@@ -3,6 +3,7 @@
 
 mod delegation;
 mod limits;
+mod names;
 mod prompts;
 
 use anyhow::Context as _;

@@ -10,6 +10,7 @@ use plexus_store::{ApprovalRow, OnBehalf, SessionRow, Store};
 use tokio::sync::mpsc;
 
 use crate::callers::caller::{Caller, Door, Notification};
+use crate::callers::names;
 use crate::errors::{session_not_found, store_error};
 use crate::tree::{MAX_DEPTH, VisibleSession, visible_to};
 
@@ -175,7 +176,7 @@ pub(crate) async fn relation(
     Ok(None)
 }
 
-/// Finds a session by id or by name, if the caller may do this with it.
+/// Finds a session by id, or by its name or path, if the caller may do this with it.
 pub(crate) async fn find_session(
     store: &dyn Store,
     caller: &Admitted,
@@ -183,8 +184,11 @@ pub(crate) async fn find_session(
     name: Option<&str>,
 ) -> Result<SessionRow, Error> {
     let (found, called) = match (id, name) {
-        (Some(id), None) => (store.session(id).await.map_err(store_error)?, id.to_string()),
-        (None, Some(name)) => (store.session_named(name).await.map_err(store_error)?, name.to_owned()),
+        (Some(id), None) => {
+            let found = store.session(id).await.map_err(store_error)?;
+            (accessible(store, caller, found).await?, id.to_string())
+        }
+        (None, Some(name)) => (find_named(store, caller, name).await?, name.to_owned()),
         (Some(_), Some(_)) => {
             return Err(Error::invalid("name", "pass either `session_id` or `name`, not both"));
         }
@@ -192,12 +196,31 @@ pub(crate) async fn find_session(
             return Err(Error::invalid("session_id", "is missing; pass `session_id` or `name`"));
         }
     };
-    if let Some(session) = found.filter(|session| session.deleted_at.is_none())
-        && relation(store, &caller.principal, &session).await?.is_some_and(|it| it.meets(caller.needs))
-    {
-        return Ok(session);
+    found.ok_or_else(|| session_not_found(called))
+}
+
+/// The session, if it is not deleted and the caller may do this with it.
+async fn accessible(
+    store: &dyn Store,
+    caller: &Admitted,
+    session: Option<SessionRow>,
+) -> Result<Option<SessionRow>, Error> {
+    let Some(session) = session.filter(|session| session.deleted_at.is_none()) else { return Ok(None) };
+    let relation = relation(store, &caller.principal, &session).await?;
+    Ok(relation.is_some_and(|relation| relation.meets(caller.needs)).then_some(session))
+}
+
+/// Finds a session by name or path, among those that the caller may access.
+async fn find_named(store: &dyn Store, caller: &Admitted, given: &str) -> Result<Option<SessionRow>, Error> {
+    let named = store.sessions_named(names::last_name(given)).await.map_err(store_error)?;
+    let mut candidates = Vec::new();
+    for session in named {
+        if let Some(session) = accessible(store, caller, Some(session)).await? {
+            let path = names::path_of(store, &caller.principal, &session).await?;
+            candidates.push(names::Candidate { session, path });
+        }
     }
-    Err(session_not_found(called))
+    names::choose(given, &caller.principal.asked_as(), candidates)
 }
 
 /// Finds an approval that the caller may access in this way, and how the caller is related to its session.

@@ -16,7 +16,7 @@ use crate::{Object, SessionId, SessionName};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateParams {
-    /// 1 to 64 letters, digits, `-`, `_` or `.`; unique among existing sessions.
+    /// 1 to 64 letters, digits, `-`, `_` or `.`; unique among your sessions.
     pub name: SessionName,
     /// Absolute path of an existing directory, in which the agent works.
     pub working_dir: String,

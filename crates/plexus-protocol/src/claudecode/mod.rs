@@ -198,7 +198,7 @@ pub struct SessionParams {
     /// Session id.
     #[serde(default)]
     pub session_id: Option<SessionId>,
-    /// Session name instead of the id.
+    /// Session name or path (`lead/worker`) instead of the id.
     #[serde(default)]
     pub name: Option<String>,
 }

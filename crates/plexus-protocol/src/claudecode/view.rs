@@ -14,8 +14,12 @@ use crate::{AskedOf, Attention, Object, SessionId, SessionName, UnixSeconds};
 pub struct SessionView {
     /// Its id.
     pub id: SessionId,
-    /// Its name.
+    /// Its name, unique among the sessions of its creator.
     pub name: SessionName,
+    /// The names from the topmost session that you see down to this one, such as `lead/worker`. It starts with the name of
+    /// the agent outside the hub that created the topmost session, unless that agent is you.
+    #[serde(default)]
+    pub path: String,
     /// Its status.
     pub status: Status,
     /// Why it cannot continue.

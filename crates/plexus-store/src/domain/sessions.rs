@@ -9,7 +9,7 @@ use crate::{ConversationStart, NewSession, Refusal, SessionConfig, SessionRow};
 
 impl Commit<'_> {
     pub(super) fn create_session(&mut self, new: &NewSession) -> Stored<()> {
-        self.check_name_is_free(&new.name, new.id)?;
+        self.check_name_is_free(&new.name, new.id, &new.answers_to)?;
         // Deleting a session deletes its whole subtree: a session cannot be created below a deleted one.
         if let AskedOf::Session { id } = new.answers_to {
             self.existing_session(id)?;
@@ -38,8 +38,8 @@ impl Commit<'_> {
     }
 
     pub(super) fn rename_session(&mut self, id: SessionId, name: &SessionName) -> Stored<()> {
-        self.check_name_is_free(name, id)?;
-        self.existing_session(id)?;
+        let creator = self.existing_session(id)?.answers_to;
+        self.check_name_is_free(name, id, &creator)?;
         self.rows.update_session(id, SessionUpdate::Name(name))
     }
 
@@ -57,10 +57,12 @@ impl Commit<'_> {
         self.rows.update_session(id, SessionUpdate::Deleted { at: self.at, config: &config })
     }
 
-    fn check_name_is_free(&self, name: &SessionName, own: SessionId) -> Stored<()> {
-        match self.rows.session_named(name.as_str())? {
-            Some(other) if other.id != own => Err(Refusal::NameTaken(name.to_string()).into()),
-            _ => Ok(()),
+    /// A name is unique among the sessions of one creator.
+    fn check_name_is_free(&self, name: &SessionName, own: SessionId, creator: &AskedOf) -> Stored<()> {
+        let others = self.rows.sessions_named(name.as_str())?;
+        if others.iter().any(|other| other.id != own && other.answers_to == *creator) {
+            return Err(Refusal::NameTaken(name.to_string()).into());
         }
+        Ok(())
     }
 }

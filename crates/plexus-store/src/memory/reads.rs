@@ -211,8 +211,8 @@ impl Store for MemoryStore {
         self.tables().session(id)
     }
 
-    async fn session_named(&self, name: &str) -> Result<Option<SessionRow>, StoreError> {
-        self.tables().session_named(name)
+    async fn sessions_named(&self, name: &str) -> Result<Vec<SessionRow>, StoreError> {
+        self.tables().sessions_named(name)
     }
 
     async fn sessions(&self) -> Result<Vec<SessionRow>, StoreError> {

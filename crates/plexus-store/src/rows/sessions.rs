@@ -10,8 +10,8 @@ use crate::{RunKey, RunProcess, RunRow, RunState, SessionConfig, SessionRow};
 pub(crate) trait SessionRows {
     /// One session, deleted or not.
     fn session(&self, id: SessionId) -> Stored<Option<SessionRow>>;
-    /// The session of this name that is not deleted.
-    fn session_named(&self, name: &str) -> Stored<Option<SessionRow>>;
+    /// The sessions of this name that are not deleted, in no particular order.
+    fn sessions_named(&self, name: &str) -> Stored<Vec<SessionRow>>;
     /// Whether the session exists, deleted or not. Unlike [`Self::session`] it reads no configuration.
     fn session_exists(&self, id: SessionId) -> Stored<bool>;
     /// The `answers_to` of one session. Unlike [`Self::session`] it reads no configuration.

@@ -128,9 +128,9 @@ impl Store for SqliteStore {
         self.readers.read(move |file| reads::session(file, id)).await
     }
 
-    async fn session_named(&self, name: &str) -> Result<Option<SessionRow>, StoreError> {
+    async fn sessions_named(&self, name: &str) -> Result<Vec<SessionRow>, StoreError> {
         let name = name.to_owned();
-        self.readers.read(move |file| reads::session_named(file, &name)).await
+        self.readers.read(move |file| reads::sessions_named(file, &name)).await
     }
 
     async fn sessions(&self) -> Result<Vec<SessionRow>, StoreError> {

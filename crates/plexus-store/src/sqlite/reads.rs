@@ -24,8 +24,8 @@ pub(super) fn session(connection: &Connection, id: SessionId) -> Result<Option<S
     one(connection, sql::SESSION, [Text(id)], session_row)
 }
 
-pub(super) fn session_named(connection: &Connection, name: &str) -> Result<Option<SessionRow>> {
-    one(connection, sql::SESSION_NAMED, [name], session_row)
+pub(super) fn sessions_named(connection: &Connection, name: &str) -> Result<Vec<SessionRow>> {
+    all(connection, sql::SESSIONS_NAMED, [name], session_row)
 }
 
 pub(super) fn sessions(connection: &Connection) -> Result<Vec<SessionRow>> {

@@ -17,7 +17,7 @@ macro_rules! approvals {
 
 pub(super) const SESSION: &str = "SELECT * FROM sessions WHERE id = ?1";
 pub(super) const SESSION_EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?1)";
-pub(super) const SESSION_NAMED: &str = "SELECT * FROM sessions WHERE name = ?1 AND deleted_at IS NULL";
+pub(super) const SESSIONS_NAMED: &str = "SELECT * FROM sessions WHERE name = ?1 AND deleted_at IS NULL";
 pub(super) const SESSIONS: &str = "SELECT * FROM sessions WHERE deleted_at IS NULL ORDER BY ordinal";
 
 // Prompts and inputs are not read: both may be large.
@@ -233,7 +233,7 @@ pub(super) const VERDICT: &str = "SELECT verdict FROM calls \
 pub(super) const ALL: &[&str] = &[
     SESSION,
     SESSION_EXISTS,
-    SESSION_NAMED,
+    SESSIONS_NAMED,
     SESSIONS,
     LIVING,
     ANSWERS_TO,

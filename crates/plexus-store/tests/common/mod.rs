@@ -12,7 +12,7 @@ use plexus_protocol::{
 };
 use plexus_store::{
     Change, Committed, ConversationStart, Durability, NewApproval, NewSession, Refusal, RunKey, RunState,
-    SessionConfig, SqliteStore, Store, StoreError, TurnStatus,
+    SessionConfig, SessionRow, SqliteStore, Store, StoreError, TurnStatus,
 };
 use serde_json::json;
 
@@ -84,6 +84,13 @@ pub async fn create(store: &dyn Store, text: &str) -> SessionId {
     let id = new.id;
     commit(store, Change::CreateSession(Box::new(new))).await;
     id
+}
+
+/// The session of this name; there must not be several.
+pub async fn session_named(store: &dyn Store, name: &str) -> Option<SessionRow> {
+    let mut named = store.sessions_named(name).await.unwrap();
+    assert!(named.len() < 2, "{named:?}");
+    named.pop()
 }
 
 /// Starts run 1 of a session.

@@ -26,8 +26,8 @@ pub async fn a_commit_is_applied_completely_or_not_at_all(store: Arc<dyn Store>)
         denies(id),
     ];
     assert!(store.commit(NOW, changes).await.is_err());
-    assert!(store.session_named("b").await.unwrap().is_none());
-    assert_eq!(store.session_named("a").await.unwrap().unwrap().id, session);
+    assert!(session_named(&*store, "b").await.is_none());
+    assert_eq!(session_named(&*store, "a").await.unwrap().id, session);
     assert_eq!(store.event_count(session, 1).await.unwrap(), events);
     assert_eq!(store.feed_head().await.unwrap(), head);
     assert!(store.open_approvals(OpenFilter::All).await.unwrap().is_empty());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plexus_protocol::arbor::Role;
 use plexus_protocol::{ApprovalKind, AskedOf, NodeId, SessionId};
-use plexus_store::{Change, NodeRow, Refusal, Store, TurnStatus};
+use plexus_store::{Change, NewSession, NodeRow, Refusal, Store, TurnStatus};
 use serde_json::json;
 
 use crate::common::*;
@@ -14,7 +14,7 @@ pub async fn a_session_is_read_as_it_was_created(store: Arc<dyn Store>) {
     new.answers_to = AskedOf::Parent { id: "outside".to_owned() };
     commit(&*store, Change::CreateSession(Box::new(new.clone()))).await;
     let by_id = store.session(new.id).await.unwrap().unwrap();
-    let by_name = store.session_named("a").await.unwrap().unwrap();
+    let by_name = session_named(&*store, "a").await.unwrap();
     for row in [by_id, by_name] {
         assert_eq!(row.id, new.id);
         assert_eq!(row.name, new.name);
@@ -24,6 +24,27 @@ pub async fn a_session_is_read_as_it_was_created(store: Arc<dyn Store>) {
         assert_eq!((row.latest_turn, row.latest_run), (0, 0));
         assert_eq!((row.created_at, row.deleted_at), (NOW, None));
     }
+}
+
+pub async fn a_name_is_free_below_another_creator(store: Arc<dyn Store>) {
+    let below = |parent: &AskedOf, text: &str| NewSession { answers_to: parent.clone(), ..new_session(text) };
+    let one = AskedOf::Session { id: create(&*store, "one").await };
+    let other = AskedOf::Session { id: create(&*store, "other").await };
+    let outside = ["x", "y"].map(|id| AskedOf::Parent { id: id.to_owned() });
+    let creators = [vec![AskedOf::Operator, one.clone(), other], outside.to_vec()].concat();
+    for creator in &creators {
+        commit(&*store, Change::CreateSession(Box::new(below(creator, "worker")))).await;
+        let again = Change::CreateSession(Box::new(below(creator, "worker")));
+        assert!(matches!(refused(&*store, again).await, Refusal::NameTaken(name) if name == "worker"));
+    }
+    assert_eq!(store.sessions_named("worker").await.unwrap().len(), creators.len());
+
+    let spare = below(&one, "spare");
+    let id = spare.id;
+    commit(&*store, Change::CreateSession(Box::new(spare))).await;
+    let rename = Change::RenameSession(id, name("worker"));
+    assert!(matches!(refused(&*store, rename).await, Refusal::NameTaken(_)), "its sibling has that name");
+    commit(&*store, Change::RenameSession(id, name("other"))).await;
 }
 
 pub async fn names_are_unique_among_sessions_that_are_not_deleted(store: Arc<dyn Store>) {
@@ -36,9 +57,9 @@ pub async fn names_are_unique_among_sessions_that_are_not_deleted(store: Arc<dyn
     commit(&*store, Change::RenameSession(a, name("a"))).await;
     commit(&*store, Change::RenameSession(a, name("c"))).await;
     commit(&*store, Change::RenameSession(b, name("a"))).await;
-    assert_eq!(store.session_named("a").await.unwrap().unwrap().id, b);
-    assert_eq!(store.session_named("c").await.unwrap().unwrap().id, a);
-    assert!(store.session_named("b").await.unwrap().is_none());
+    assert_eq!(session_named(&*store, "a").await.unwrap().id, b);
+    assert_eq!(session_named(&*store, "c").await.unwrap().id, a);
+    assert!(session_named(&*store, "b").await.is_none());
 }
 
 pub async fn a_deleted_session_frees_its_name_and_can_still_be_read(store: Arc<dyn Store>) {
@@ -46,10 +67,10 @@ pub async fn a_deleted_session_frees_its_name_and_can_still_be_read(store: Arc<d
     start_turn(&*store, old, 1).await;
     store.commit(NOW + 5, vec![Change::DeleteSession(old)]).await.unwrap();
     assert_eq!(store.session(old).await.unwrap().unwrap().deleted_at, Some(NOW + 5));
-    assert!(store.session_named("a").await.unwrap().is_none());
+    assert!(session_named(&*store, "a").await.is_none());
     assert!(store.sessions().await.unwrap().is_empty());
     let new = create(&*store, "a").await;
-    assert_eq!(store.session_named("a").await.unwrap().unwrap().id, new);
+    assert_eq!(session_named(&*store, "a").await.unwrap().id, new);
 
     for change in [
         Change::DeleteSession(old),
@@ -66,7 +87,7 @@ pub async fn a_deleted_session_frees_its_name_and_can_still_be_read(store: Arc<d
 pub async fn rows_that_do_not_exist_are_not_found(store: Arc<dyn Store>) {
     let nobody = SessionId::random();
     assert!(store.session(nobody).await.unwrap().is_none());
-    assert!(store.session_named("nobody").await.unwrap().is_none());
+    assert!(session_named(&*store, "nobody").await.is_none());
     assert!(store.turn(nobody, 1).await.unwrap().is_none());
     assert_eq!(store.event_count(nobody, 1).await.unwrap(), 0);
     assert_eq!(store.position("operator", nobody, 1).await.unwrap(), 0);

@@ -181,6 +181,8 @@ async fn a_session_manages_its_children_within_its_own_mode() {
         (&view["name"], &view["permission_mode"], &view["model"]),
         (&json!("other"), &json!("plan"), &json!("sonnet"))
     );
+    let stopped = hub.run(&["stop", "lead/other"]).await;
+    assert!(stopped.status.success(), "the operator names a child by its path: {stopped:?}");
     lead.call_tool(4, "claudecode_update", json!({"session_id": child})).await;
     assert_eq!(lead.result(4).await["type"], "invalid_params", "an update without a change");
     lead.call_tool(5, "claudecode_update", json!({"name": "lead", "new_name": "boss"})).await;

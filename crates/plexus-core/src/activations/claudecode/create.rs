@@ -221,7 +221,8 @@ async fn create_isolated(
     let creation = async {
         // Fails early, before the worktree is created. The commit checks the name again.
         let name = session.name.as_str();
-        if hub.store().session_named(name).await.map_err(store_error)?.is_some() {
+        let named = hub.store().sessions_named(name).await.map_err(store_error)?;
+        if named.iter().any(|other| other.answers_to == session.answers_to) {
             return Err(store_error(StoreError::Refused(Refusal::NameTaken(name.to_owned()))));
         }
         PendingWorktree::create(hub.shared_parts(), &session, isolation, &disconnected).await

@@ -11,9 +11,9 @@ impl SessionRows for Tables {
         Ok(self.sessions.get(&id).map(|session| session.row.clone()))
     }
 
-    fn session_named(&self, name: &str) -> Stored<Option<SessionRow>> {
+    fn sessions_named(&self, name: &str) -> Stored<Vec<SessionRow>> {
         let is_named = |row: &&SessionRow| row.name.as_str() == name && row.deleted_at.is_none();
-        Ok(self.sessions.values().map(|session| &session.row).find(is_named).cloned())
+        Ok(self.sessions.values().map(|session| &session.row).filter(is_named).cloned().collect())
     }
 
     fn session_exists(&self, id: SessionId) -> Stored<bool> {

@@ -13,8 +13,8 @@ impl SessionRows for SqliteRows<'_> {
         Ok(reads::session(self.connection, id)?)
     }
 
-    fn session_named(&self, name: &str) -> Stored<Option<SessionRow>> {
-        Ok(reads::session_named(self.connection, name)?)
+    fn sessions_named(&self, name: &str) -> Stored<Vec<SessionRow>> {
+        Ok(reads::sessions_named(self.connection, name)?)
     }
 
     fn session_exists(&self, id: SessionId) -> Stored<bool> {
