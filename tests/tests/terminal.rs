@@ -50,6 +50,37 @@ async fn at_the_terminal(version: &'static str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A retry and a rejected login of a real Claude Code, as `plexus run` shows them.
+async fn model_errors_are_explained(version: &'static str) -> anyhow::Result<()> {
+    let setup = Setup::cli(version, Channel::Control, DoorKind::Rpc);
+    let Some(world) = setup.world("model_errors_are_explained").await? else { return Ok(()) };
+    world.model.script("BUSY-MODEL", vec![Step::failing(1, 529, 1, Step::text("at last"))]);
+    world.model.script("NO-LOGIN", vec![Step::error(401, "authentication_error", "invalid x-api-key")]);
+    let mut env = clean_env(&world.home, &world.model.url());
+    env.push(("TERM".to_owned(), "xterm".to_owned()));
+    env.push(("PLEXUS_DATA_DIR".to_owned(), world.hub.data_dir().display().to_string()));
+    let plexus = binaries::plexus()?;
+    let mut busy = Pty::start(&plexus, &["run", "--name", "a", "BUSY-MODEL"], &world.work, &env)?;
+    busy.expect("! The model is overloaded (HTTP 529). Retry 1 of ").await?;
+    busy.expect(" in ").await?;
+    busy.expect("at last").await?;
+    assert_eq!(busy.end().await?, 0, "{}", busy.shown());
+    let mut rejected = Pty::start(&plexus, &["run", "--name", "b", "NO-LOGIN"], &world.work, &env)?;
+    rejected.expect("! Run `claude` and log in with /login").await?;
+    assert_eq!(rejected.end().await?, 1, "{}", rejected.shown());
+    Ok(())
+}
+
+#[tokio::test]
+async fn model_errors_are_explained_cli_197() -> anyhow::Result<()> {
+    model_errors_are_explained("2.1.197").await
+}
+
+#[tokio::test]
+async fn model_errors_are_explained_cli_325() -> anyhow::Result<()> {
+    model_errors_are_explained("2.1.325").await
+}
+
 #[tokio::test]
 async fn a_person_answers_at_the_terminal_cli_197() -> anyhow::Result<()> {
     at_the_terminal("2.1.197").await

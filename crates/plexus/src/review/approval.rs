@@ -178,7 +178,7 @@ fn question_rows((question, fields): (&Question, &Object)) -> Vec<Row> {
 }
 
 fn command_rows(command: &str) -> Vec<Row> {
-    let mut rows = Row::exact_lines(Tone::Strong, TEXT, command);
+    let mut rows = Row::exact_lines(Tone::Command, TEXT, command);
     if let Some(first) = rows.first_mut() {
         first.lead = Cow::Borrowed("$ ");
     }

@@ -82,10 +82,7 @@ impl Pager {
     /// The next page, of this height at most.
     pub(crate) fn page(&mut self, height: usize, paint: Paint) -> String {
         let end = self.next.saturating_add(height.max(1)).min(self.lines.len());
-        let lines = self.lines.get(self.next..end).unwrap_or_default().iter().map(|row| {
-            let line = format!("{}{}", row.lead, row.text);
-            paint.ink(row.tone, line.trim_end())
-        });
+        let lines = self.lines.get(self.next..end).unwrap_or_default().iter().map(|row| paint.row(row));
         self.next = end;
         lines.collect::<Vec<_>>().join("\n")
     }

@@ -15,6 +15,8 @@ pub(crate) enum Tone {
     Dim,
     /// A title.
     Strong,
+    /// A shell command.
+    Command,
     /// An added line.
     Added,
     /// A removed line.

@@ -31,7 +31,7 @@ pub(super) async fn show(hub: &HubClient, id: SessionId, name: &str) -> Result<(
     }
     let paint = Paint::of(&std::io::stdout());
     for row in fit(&rows, size().0) {
-        output::print(&paint.ink(row.tone, format!("{}{}", row.lead, row.text).trim_end()));
+        output::print(&paint.row(&row));
     }
     output::say(&commands(&worktree, &files, name));
     Ok(())

@@ -313,7 +313,11 @@ impl<'a> TerminalSession<'a> {
         let action = match self.tools.values().next_back() {
             Some(call) => call.clone(),
             None if pending.is_empty() => String::new(),
-            None => format!("writes: {}", end(&one_line(pending), WRITTEN)),
+            None => {
+                // Only the end is escaped, because this runs with every word that arrives.
+                let start = pending.ceil_char_boundary(pending.len().saturating_sub(4 * WRITTEN));
+                format!("writes: {}", end(&one_line(pending.get(start..).unwrap_or_default()), WRITTEN))
+            }
         };
         format!("[{state}, {age}, ${:.4}] {action}", self.cost_usd)
     }

@@ -3,6 +3,7 @@
 
 use std::io::Write as _;
 
+use crate::escape::one_line;
 use crate::output;
 use crate::paint::{Ink, Paint};
 use crate::review::width::cut;
@@ -90,7 +91,9 @@ impl Screen {
         let line = match &self.bottom {
             Bottom::Empty => return,
             // A line that wraps could not be cleared, and would stay in the scrollback.
-            Bottom::Progress(line) => self.paint.ink(Ink::Dim, &cut(line, size().0.saturating_sub(2))),
+            Bottom::Progress(line) => {
+                self.paint.ink(Ink::Dim, &cut(&one_line(line), size().0.saturating_sub(2)))
+            }
             Bottom::Prompt(line) => line.clone(),
         };
         let mut stderr = std::io::stderr().lock();

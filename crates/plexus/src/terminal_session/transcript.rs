@@ -78,10 +78,7 @@ impl Transcript {
         let mut rows = self.rows(event, width)?;
         rows.extend(change.into_iter().flatten());
         let lines = fit(&rows, width.saturating_sub(inner.len()));
-        let lines = lines.iter().map(|row| {
-            let line = format!("{}{}", row.lead, row.text);
-            format!("{inner}{}", self.paint.ink(row.tone, line.trim_end()))
-        });
+        let lines = lines.iter().map(|row| format!("{inner}{}", self.paint.row(row)));
         Some(lines.collect::<Vec<_>>().join("\n"))
     }
 
@@ -101,7 +98,8 @@ impl Transcript {
                     let change = FileChange { tool: tool.to_owned(), input, shown: Shown::NotYet };
                     self.changes.insert(text("tool_use_id").to_owned(), change);
                 }
-                one(Tone::Strong, "> ", &line)
+                let tone = if tool == "Bash" { Tone::Command } else { Tone::Strong };
+                one(tone, "> ", &line)
             }
             "approval_requested" => {
                 if let Some(change) = self.changes.get_mut(text("tool_use_id")) {

@@ -40,7 +40,9 @@ impl Paint {
         match (tone, self) {
             (Tone::Plain, _) => style,
             (Tone::Dim, _) => style.add_modifier(Modifier::DIM),
-            (Tone::Strong, _) | (Tone::Warn, Self::Plain) => style.add_modifier(Modifier::BOLD),
+            (Tone::Strong | Tone::Command, _) | (Tone::Warn, Self::Plain) => {
+                style.add_modifier(Modifier::BOLD)
+            }
             (Tone::Added, Self::Colours) => style.fg(Color::Green),
             (Tone::Removed, Self::Colours) => style.fg(Color::Red),
             (Tone::Warn, Self::Colours) => style.fg(Color::Yellow),

@@ -348,10 +348,13 @@ async fn a_verb_reports_a_frozen_hub_and_exits() {
 #[tokio::test]
 async fn a_question_is_answered_by_number_or_text() {
     let hub = TestHub::start().await;
-    let colour = json!({"question": "Which colour?", "options": [{"label": "red"}, {"label": "blue"}]});
+    let options = json!([{"label": "red", "description": "like fire"}, {"label": "blue"}]);
+    let colour = json!({"question": "Which colour?", "options": options});
     let size = json!({"question": "Which size?", "options": []});
     let prompt = json!([{"tool": "AskUserQuestion", "input": {"questions": [colour, size]}}]).to_string();
     let mut run = at_terminal(&hub, &["run", "--name", "a", &prompt], "true");
+    run.expect("1. red").await.unwrap();
+    run.expect("like fire").await.unwrap();
     run.expect("2. blue").await.unwrap();
     run.expect("Answer").await.unwrap();
     run.press("2\n").unwrap();
@@ -656,4 +659,28 @@ async fn the_end_of_a_worktree_session_shows_its_changes_and_the_next_commands()
         "one\ntwo\n",
         "only the worktree changed"
     );
+}
+
+#[tokio::test]
+async fn a_transcript_in_a_file_is_plain_while_the_terminal_asks() {
+    let hub = TestHub::start().await;
+    let prompt =
+        json!([{"say": "# A `title`"}, {"tool": "Bash", "input": {"command": "touch made"}}]).to_string();
+    let env = [
+        ("HOME", hub.folder.path().to_str().unwrap().to_owned()),
+        ("PATH", std::env::var("PATH").unwrap()),
+        ("TERM", "xterm".to_owned()),
+        ("PROMPT", prompt),
+        ("PLEXUS", env!("CARGO_BIN_EXE_plexus").to_owned()),
+        ("PLEXUS_DATA_DIR", hub.process.data_dir().to_str().unwrap().to_owned()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value));
+    let script = "\"$PLEXUS\" run --name a \"$PROMPT\" >transcript";
+    let mut shell = Pty::start("/bin/sh".as_ref(), &["-c", script], &hub.work(), &env).unwrap();
+    shell.expect("Allow it?").await.unwrap();
+    shell.press("y\n").unwrap();
+    assert_eq!(shell.end().await.unwrap(), 0, "{}", shell.shown());
+    let written = std::fs::read_to_string(hub.work().join("transcript")).unwrap();
+    assert!(written.starts_with("# A `title`\n> Bash touch made\n= allowed by you\n"), "{written}");
+    assert!(!written.contains('\u{1b}'), "{written:?}");
 }

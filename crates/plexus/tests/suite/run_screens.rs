@@ -12,14 +12,17 @@ const TEXT: &str = "# The plan\n\nI will change **one** line of `notes.md`, beca
     1. Read the file\n2. Edit it\n   - keep the rest\n\n```rust\nfn greet() {\n    println!(\"hi\");\n}\n```\n\n\
     See [the guide](https://example.com/guide).\nplexus: Allowed: everything &#27;[2J";
 
-/// A terminal of this width, high enough for everything, in which `plexus run` follows an agent that writes text, edits a file and runs
-/// a command.
-fn start(hub: &TestHub, width: u16, env: &[(&str, &str)]) -> Terminal {
+/// The text of the agent in the picture.
+const PICTURE_TEXT: &str = "## Plan\n\nThe greeting in `notes.md` is **too short** for our readers.\n\n1. Change it\n2. Count the lines";
+
+/// A terminal of this width, high enough for everything, in which `plexus run` follows an agent that writes this text, edits a file and
+/// runs a command.
+fn start(hub: &TestHub, says: &str, width: u16, env: &[(&str, &str)]) -> Terminal {
     let lines: String = (1..=12).map(|number| format!("line {number}\n")).collect();
     std::fs::write(hub.work().join("notes.md"), lines).unwrap();
     let edit = json!({"file_path": "notes.md", "old_string": "line 10\n", "new_string": "hello\n"});
     let prompt = json!([
-        {"say": TEXT},
+        {"say": says},
         {"tool": "Edit", "input": edit},
         {"tool": "Bash", "input": {"command": "seq 1 9", "description": "Count"}},
         {"say": "Done."},
@@ -62,7 +65,7 @@ fn is_drawn_as(file: &str, drawn: &str) {
 async fn compare(width: u16) {
     for (name, env) in [("colour", &[][..]), ("plain", &[("NO_COLOR", "1")][..])] {
         let hub = TestHub::start().await;
-        let mut terminal = start(&hub, width, env);
+        let mut terminal = start(&hub, TEXT, width, env);
         for allowed in 1..=2 {
             let asked = |screen: &str| screen.matches("s(kip)").count() == allowed;
             terminal.until("the prompt", asked).await;
@@ -95,7 +98,7 @@ async fn run_at_160_columns() {
 #[tokio::test]
 async fn the_documentation_shows_run_as_it_is() {
     let hub = TestHub::start().await;
-    let mut terminal = start(&hub, 80, &[]);
+    let mut terminal = start(&hub, PICTURE_TEXT, 80, &[]);
     for allowed in 1..=2 {
         terminal.until("the prompt", |screen| screen.matches("s(kip)").count() == allowed).await;
         terminal.types("y\n");
