@@ -1,4 +1,5 @@
-//! Renders a conversation as an HTML page. All content is escaped text, which can neither run nor load anything.
+//! Renders a conversation as an HTML page that needs no other file: texts in Markdown, changes as diffs, code with colours, decisions in
+//! line. Nothing in a conversation becomes markup of its own (`markdown_text`), and the page can neither run nor load anything.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -6,7 +7,11 @@ use std::fmt::Write as _;
 use plexus_protocol::arbor::{Node, Role};
 use plexus_protocol::visible;
 
-use super::{blocks, decision, kind, name, outcome, ran, requested, result, result_word, text_of_block};
+use super::call::{Part, parts};
+use super::highlight::{Token, tokens};
+use super::markdown_text::rendered;
+use super::{Ran, blocks, decision, kind, name, outcome, ran, requested, result, result_word, text_of_block};
+use crate::approvals::edited::Mark;
 
 /// The start of a page.
 pub(crate) fn page_start(title: &str) -> String {
@@ -28,7 +33,13 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;mar
     .assistant{border-color:#26a269}.outcome{border-color:#888;font-style:italic}h2{font-size:1rem;margin:0}\
     pre{white-space:pre-wrap;overflow-wrap:anywhere;background:#f3f3f3;padding:.5rem;margin:.5rem 0}\
     pre,p{unicode-bidi:plaintext}.decision{font-weight:600}.error pre{background:#fbe9e7}\
-    @media (prefers-color-scheme:dark){body{color:#eee;background:#1b1b1b}pre{background:#2b2b2b}.error pre{background:#4a2320}}";
+    h1,h2,h3{overflow-wrap:anywhere}section h1{font-size:1.4rem}section h3{font-size:1.1rem}table{border-collapse:collapse}\
+    td,th{border:1px solid #8886;padding:.2rem .5rem}blockquote{margin:0;padding-left:1rem;border-left:.2rem solid #8886}\
+    code{background:#8882;padding:0 .2rem}.note{font-family:ui-monospace,monospace;margin:.5rem 0 0}\
+    pre b{font-weight:400;color:#a626a4}pre s{text-decoration:none;color:#2a7d34}pre i{color:#767676}pre u{text-decoration:none;color:#986801}\
+    ins,del{display:block;text-decoration:none}ins{background:#d7f5dd}del{background:#fbdcdc}\
+    @media (prefers-color-scheme:dark){body{color:#eee;background:#1b1b1b}pre{background:#2b2b2b}.error pre{background:#4a2320}\
+    a{color:#8ab4f8}pre b{color:#d59bf6}pre s{color:#98c379}pre i{color:#9a9a9a}pre u{color:#d7a35f}ins{background:#1d4428}del{background:#58262a}}";
 
 /// Renders the nodes of a page.
 pub(crate) fn html(nodes: &[Node]) -> String {
@@ -46,25 +57,26 @@ pub(crate) fn html(nodes: &[Node]) -> String {
         };
         for block in blocks(node) {
             match kind(block) {
-                "text" => section(&mut out, class, class, &pre(text_of_block(block))),
+                "text" => section(&mut out, class, class, &rendered(text_of_block(block))),
                 "thinking" => {
-                    section(
-                        &mut out,
-                        class,
-                        "thinking",
-                        &pre(block["thinking"].as_str().unwrap_or_default()),
-                    );
+                    let thinking = rendered(block["thinking"].as_str().unwrap_or_default());
+                    section(&mut out, class, "thinking", &thinking);
                 }
                 "tool_use" => {
-                    let input = serde_json::to_string_pretty(&block["input"]).unwrap_or_default();
-                    section(&mut out, class, name(block), &pre(&input));
+                    let call: String = parts(name(block), &block["input"]).iter().map(part).collect();
+                    section(&mut out, class, name(block), &call);
                 }
                 "tool_result" => {
                     let decided =
                         decision(block).map(|text| format!("<p class=\"decision\">{}</p>", escaped(&text)));
                     let class = if result_word(block) == "error" { "user error" } else { class };
-                    let ran = ran(block, &requested)
-                        .map(|ran| format!("<p class=\"decision\">{}</p>{}", ran.word(), pre(&ran.text())));
+                    let ran = ran(block, &requested).map(|ran| {
+                        let shown = match &ran {
+                            Ran::Edited(lines) => diff(lines.iter().map(String::as_str)),
+                            Ran::Whole(_) | Ran::Answered(_) => code(&ran.text(), ran.language()),
+                        };
+                        format!("<p class=\"decision\">{}</p>{shown}", ran.word())
+                    });
                     let body = format!(
                         "{}{}{}",
                         decided.unwrap_or_default(),
@@ -78,6 +90,54 @@ pub(crate) fn html(nodes: &[Node]) -> String {
         }
     }
     out
+}
+
+fn part(part: &Part) -> String {
+    match part {
+        Part::Note(text) => format!("<p class=\"note\">{}</p>", escaped(text)),
+        Part::Code { text, language } => code(text, language),
+        Part::Diff(lines) => {
+            let lines: Vec<String> =
+                lines.iter().map(|line| format!("{}{}", line.mark.sign(), line.text)).collect();
+            diff(lines.iter().map(String::as_str))
+        }
+        Part::Markdown(text) => rendered(text),
+    }
+}
+
+/// The lines of a diff, each with its sign.
+fn diff<'a>(lines: impl Iterator<Item = &'a str>) -> String {
+    let mut out = "<pre>".to_owned();
+    for line in lines {
+        let text = escaped(line);
+        let shown = match line.chars().next() {
+            Some(sign) if sign == Mark::Added.sign() => format!("<ins>{text}</ins>"),
+            Some(sign) if sign == Mark::Removed.sign() => format!("<del>{text}</del>"),
+            _ => format!("{text}\n"),
+        };
+        out.push_str(&shown);
+    }
+    out + "</pre>"
+}
+
+/// Source code with colours.
+pub(super) fn code(text: &str, language: &str) -> String {
+    let mut out = "<pre>".to_owned();
+    for (token, text) in tokens(text, language) {
+        let text = escaped(text);
+        let tag = match token {
+            Token::Plain => {
+                out.push_str(&text);
+                continue;
+            }
+            Token::Comment => "i",
+            Token::Text => "s",
+            Token::Number => "u",
+            Token::Keyword => "b",
+        };
+        let _ = write!(out, "<{tag}>{text}</{tag}>");
+    }
+    out + "</pre>"
 }
 
 fn section(out: &mut String, class: &str, title: &str, body: &str) {
@@ -94,7 +154,7 @@ fn paragraph(text: &str) -> String {
 }
 
 /// Escapes text: markup, control characters and direction characters become visible.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let shown = visible(text).map_or(Cow::Borrowed(text), Cow::Owned);
     let mut out = String::with_capacity(shown.len());
     for character in shown.chars() {

@@ -1,7 +1,10 @@
 //! Renders conversations as text, as Markdown, or as messages for a model. Each function renders one page of a path.
 //! The pages of a conversation, concatenated, are the whole conversation.
 
+mod call;
+mod highlight;
 mod html;
+mod markdown_text;
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -10,6 +13,8 @@ use plexus_protocol::Object;
 use plexus_protocol::arbor::{Node, Role};
 use serde_json::{Value, json};
 
+use self::call::{Part, parts};
+use self::markdown_text::{code_span, contained, literal};
 use crate::approvals::edited::{answers, input_change};
 
 pub(crate) use html::{PAGE_END, html, page_start};
@@ -55,27 +60,27 @@ pub(crate) fn markdown(nodes: &[Node]) -> String {
     for node in nodes {
         match node.summary.role {
             Role::Root => {}
-            Role::Outcome => paragraph(&mut out, &format!("*{}*", outcome(&node.content))),
+            Role::Outcome => paragraph(&mut out, &format!("*{}*", literal(&outcome(&node.content)))),
             Role::User | Role::Assistant => {
                 for block in blocks(node) {
                     match kind(block) {
                         "text" => {
                             let who = if node.summary.role == Role::User { "User" } else { "Assistant" };
-                            paragraph(&mut out, &format!("## {who}\n\n{}", text_of_block(block)));
+                            paragraph(&mut out, &format!("## {who}\n\n{}", contained(text_of_block(block))));
                         }
                         "thinking" => {
-                            paragraph(&mut out, &quoted(block["thinking"].as_str().unwrap_or_default()))
+                            let thinking = contained(block["thinking"].as_str().unwrap_or_default());
+                            paragraph(&mut out, &quoted(&thinking));
                         }
                         "tool_use" => {
-                            let input = serde_json::to_string_pretty(&block["input"]).unwrap_or_default();
-                            paragraph(
-                                &mut out,
-                                &format!("**{}**\n\n{}", name(block), fenced(&input, "json")),
-                            );
+                            paragraph(&mut out, &format!("**{}**", literal(name(block))));
+                            for part in parts(name(block), &block["input"]) {
+                                paragraph(&mut out, &markdown_part(&part));
+                            }
                         }
                         "tool_result" => {
                             if let Some(decision) = decision(block) {
-                                paragraph(&mut out, &format!("*{decision}*"));
+                                paragraph(&mut out, &format!("*{}*", literal(&decision)));
                             }
                             if let Some(ran) = ran(block, &requested) {
                                 paragraph(
@@ -93,6 +98,19 @@ pub(crate) fn markdown(nodes: &[Node]) -> String {
         }
     }
     out
+}
+
+fn markdown_part(part: &Part) -> String {
+    match part {
+        Part::Note(text) => code_span(text),
+        Part::Code { text, language } => fenced(text, language),
+        Part::Diff(lines) => {
+            let lines: Vec<String> =
+                lines.iter().map(|line| format!("{}{}", line.mark.sign(), line.text)).collect();
+            fenced(&lines.join("\n"), "diff")
+        }
+        Part::Markdown(text) => contained(text),
+    }
 }
 
 /// Renders messages of the Claude API. Consecutive messages of one role are merged. It omits nodes that only the hub
@@ -311,7 +329,7 @@ mod tests {
             "{}",
             markdown(&nodes)
         );
-        assert!(html(&nodes).contains("-touch a\n+touch &lt;b&gt;"), "{}", html(&nodes));
+        assert!(html(&nodes).contains("<del>-touch a</del><ins>+touch &lt;b&gt;</ins>"), "{}", html(&nodes));
         let alone = &nodes[1..];
         assert!(
             text(alone).contains("Ran with this input instead: \n{\n  \"command\": \"touch <b>\""),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use plexus_claude::TESTED_VERSIONS;
+use plexus_claude::{TESTED_VERSIONS, Version};
 
 use super::{Finding, note, ok, problem};
 use crate::environment;
@@ -45,25 +45,23 @@ pub(super) fn check(program: &Path, chosen_by: ChosenBy) -> Finding {
             return problem("claude", found, format!("run `{} --version` by hand", path.display()));
         }
     };
-    if !version_text.contains("(Claude Code)") {
+    let Some(version) = Version::printed(&version_text) else {
         let found = format!("{} is not Claude Code: it reports \"{version_text}\"", path.display());
         return problem("claude", format!("{found}{}", chosen_by.note()), fix);
-    }
+    };
     let found = format!("{}: {version_text}{}", path.display(), chosen_by.note());
-    let number = version_text.split_whitespace().next().and_then(numbers);
-    let [first, last] = [TESTED_VERSIONS.first(), TESTED_VERSIONS.last()]
-        .map(|version| version.and_then(|version| numbers(version)));
-    let tested = TESTED_VERSIONS.join(" and ");
-    match number {
-        Some(number) if Some(number) < first => {
-            problem("claude", found, format!("update it; Plexus is tested with {tested}"))
-        }
-        Some(number) if Some(number) > last => {
-            note("claude", found, format!("newer than the versions Plexus is tested with ({tested})"))
-        }
-        Some(_) => ok("claude", found),
-        None => note("claude", found, format!("unknown version; Plexus is tested with {tested}")),
+    let [oldest, .., newest] = TESTED_VERSIONS;
+    if version < Version::OLDEST {
+        return problem("claude", found, format!("update it: {oldest} or later is required"));
     }
+    if Some(version) > Version::parse(newest) {
+        return note(
+            "claude",
+            found,
+            format!("newer than {newest}, the newest version Plexus is tested with"),
+        );
+    }
+    ok("claude", found)
 }
 
 impl ChosenBy {
@@ -111,22 +109,10 @@ fn version(program: &Path) -> Result<String, String> {
     if status.success() { Ok(one_line(&version_text, 100)) } else { Err(format!("it failed ({status})")) }
 }
 
-fn numbers(version: &str) -> Option<[u32; 3]> {
-    let parts: Vec<u32> = version.split('.').map(|part| part.parse().ok()).collect::<Option<_>>()?;
-    parts.try_into().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::Health;
     use super::*;
-
-    #[test]
-    fn versions_are_compared_by_number() {
-        assert!(numbers("2.1.98") < numbers("2.1.197"));
-        assert_eq!(numbers("2.1"), None);
-        assert_eq!(numbers("two"), None);
-    }
 
     #[test]
     fn a_missing_claude_is_a_problem_with_a_fix() {
