@@ -104,6 +104,9 @@ async fn a_decision_names_the_token_that_made_it() -> anyhow::Result<()> {
     let (_, approval) = world.asked(&session).await?;
     let decider = token(&world, json!({"name": "phone", "right": "decide"})).await?;
     let rpc = Rpc::new(world.hub.url(), &decider);
+    let looser = json!({"approval_id": approval["id"], "approve": true, "mode": "acceptEdits"});
+    let refused = rpc.call("loopback.respond", looser).await.expect_err("it cannot change the session");
+    assert_eq!((&refused.data["type"], &refused.data["field"]), (&json!("forbidden"), &json!("mode")));
     rpc.call("loopback.respond", json!({"approval_id": approval["id"], "approve": true})).await?;
     let known = world.call("loopback.get", json!({"approval_id": approval["id"]})).await?;
     assert_eq!(known["approval"]["decision"]["by"], json!({"kind": "token", "name": "phone"}), "{known}");

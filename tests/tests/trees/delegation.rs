@@ -149,6 +149,25 @@ async fn a_session_in_plan_mode_cannot_let_a_child_leave_plan_mode() -> anyhow::
 }
 
 #[tokio::test]
+async fn the_mode_in_an_answer_is_no_looser_than_that_of_the_answering_session() -> anyhow::Result<()> {
+    let world = scripted("").await?;
+    let lead = creator(&world, "lead", json!({"approve_scope": ["*"]})).await?;
+    let prompt = script(&json!([{"tool": "Bash", "input": {"command": "true"}}, {"say": "done"}]));
+    let made = json!({"name": "child", "working_dir": world.work, "prompt": prompt});
+    let child = text(&lead.call("claudecode.create", made).await?["id"]);
+    let (_, asked) = world.asked(&child).await?;
+    let answer = |mode: &str| json!({"approval_id": asked["id"], "approve": true, "mode": mode});
+    let refusal = lead.call("loopback.respond", answer("acceptEdits")).await.err().map(|error| error.data);
+    let refusal = refusal.unwrap_or_default();
+    assert_eq!((&refusal["type"], &refusal["field"]), (&json!("forbidden"), &json!("mode")));
+    world.call("loopback.respond", answer("acceptEdits")).await?;
+    assert_eq!(world.ended(&child).await?["status"], "complete");
+    let shown = world.call("claudecode.get", json!({"session_id": child})).await?;
+    assert_eq!(shown["session"]["permission_mode"], "acceptEdits");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_worktree_copies_nothing_from_outside_its_creators_directory() -> anyhow::Result<()> {
     let world = scripted("").await?;
     for dir in ["mine", "private"] {

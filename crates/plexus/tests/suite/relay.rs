@@ -135,7 +135,8 @@ async fn a_relayed_chat_that_would_wait_for_its_own_caller_is_refused() {
     parent.call_tool(1, "claudecode_create", json!({"name": "a", "working_dir": hub.work()})).await;
     let session = parent.result(1).await["id"].clone();
     parent.call_tool(2, "claudecode_chat", json!({"session_id": session, "prompt": prompt})).await;
-    let refused = parent.result(2).await;
+    // A call that waits sends progress, so the limit of one line is not enough.
+    let refused = tokio::time::timeout(LIMIT, parent.result(2)).await.expect("an answer at once");
     assert_eq!(refused["type"], "would_wait_for_itself", "{refused}");
     for tool in ["claudecode_chat_async", "loopback_wait", "claudecode_poll"] {
         assert!(refused["message"].as_str().unwrap().contains(tool), "{refused}");
@@ -149,7 +150,8 @@ async fn a_relayed_chat_that_would_wait_for_its_own_caller_is_refused() {
     lead.call_tool(1, "claudecode_create", json!({"name": "b", "working_dir": hub.work()})).await;
     let session = lead.result(1).await["id"].clone();
     lead.call_tool(2, "claudecode_chat", json!({"session_id": session, "prompt": prompt})).await;
-    assert_eq!(lead.result(2).await["type"], "would_wait_for_itself");
+    let refused = tokio::time::timeout(LIMIT, lead.result(2)).await.expect("an answer at once");
+    assert_eq!(refused["type"], "would_wait_for_itself", "{refused}");
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use plexus_claude::{SentId, Version};
+use plexus_protocol::claudecode::Channel;
 use plexus_protocol::{ApprovalKind, ApprovalStatus};
 use plexus_store::{ApprovalRow, CallRow, Change, RunRow, RunState, TurnRow};
 use serde_json::json;
@@ -100,7 +101,11 @@ impl Machine {
         self.remember_held(run.calls.clone());
         for row in run.approvals.iter().filter(|row| row.approval.kind != ApprovalKind::Budget) {
             let decision = row.approval.decision.as_ref().filter(|decision| decision.approve);
-            if let Some(mode) = decision.and_then(|decision| decision.mode) {
+            // On the control channel the mode is stored before the answer is delivered, and may have changed since.
+            let is_stored = row.channel == Channel::Control && row.approval.delivered_at.is_some();
+            if let Some(mode) = decision.and_then(|decision| decision.mode)
+                && !is_stored
+            {
                 // The earlier hub may not have stored it, and the child will report it.
                 self.row.config.permission_mode = mode;
             }

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use plexus_claude::SentId;
-use plexus_protocol::claudecode::PolicyName;
-use plexus_protocol::{ApprovalId, ApprovalStatus};
+use plexus_protocol::claudecode::{PermissionMode, PolicyName};
+use plexus_protocol::{ApprovalId, ApprovalStatus, Decision};
 use plexus_store::{
     ApprovalRow, CallRow, EventsOfTurn, RunKey, RunRow, RunState, TurnRow, TurnStatus, Verdict,
 };
@@ -103,6 +103,21 @@ fn a_decision_of_the_gate_that_was_not_sent_is_sent() {
         let mut harness =
             recovered(|harness| Left { calls: vec![call(harness, verdict.clone())], ..Left::default() });
         harness.expect_sent(&[expected]);
+    }
+}
+
+#[test]
+fn the_mode_of_a_delivered_answer_does_not_replace_a_later_mode() {
+    for (delivered_at, expected) in [(None, PermissionMode::AcceptEdits), (Some(1), PermissionMode::Default)]
+    {
+        let mut row = approval(ApprovalStatus::Allowed);
+        row.approval.delivered_at = delivered_at;
+        row.approval.decision = row
+            .approval
+            .decision
+            .map(|decision| Decision { mode: Some(PermissionMode::AcceptEdits), ..decision });
+        let harness = recovered(|_| Left { approvals: vec![row], ..Left::default() });
+        assert_eq!(harness.machine.row.config.permission_mode, expected, "delivered: {delivered_at:?}");
     }
 }
 
