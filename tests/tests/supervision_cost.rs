@@ -12,9 +12,10 @@ use tokio::time::Instant;
 const CHILDREN: usize = 3;
 const CALLS: usize = 30;
 const APPROVALS: usize = CHILDREN * CALLS;
-const PARENTS_TOOLS: [&str; 16] = [
+const PARENTS_TOOLS: [&str; 18] = [
     "claudecode_chat_async",
     "claudecode_create",
+    "claudecode_delete",
     "claudecode_event",
     "claudecode_fork",
     "claudecode_get",
@@ -24,6 +25,7 @@ const PARENTS_TOOLS: [&str; 16] = [
     "claudecode_send",
     "claudecode_set_budget",
     "claudecode_stop",
+    "claudecode_update",
     "loopback_escalate",
     "loopback_get",
     "loopback_pending",
