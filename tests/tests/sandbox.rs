@@ -79,7 +79,7 @@ async fn a_child_finds_no_file_of_the_hub(mut world: World) -> anyhow::Result<()
 /// tool. Without a sandbox the script would find the operator's token.
 /// For example, the home directory contains the data directory.
 #[tokio::test]
-async fn an_agent_around_the_data_directory_sees_it_empty() -> anyhow::Result<()> {
+async fn the_data_directory_inside_a_working_directory_appears_empty() -> anyhow::Result<()> {
     let world = Setup::scripted().world("an agent around the data directory").await?.context("a world")?;
     let data = world.hub.data_dir();
     let around = data.parent().context("a parent")?;
@@ -94,7 +94,7 @@ async fn an_agent_around_the_data_directory_sees_it_empty() -> anyhow::Result<()
         let refused =
             world.refused("claudecode.create", json!({"name": "around", "working_dir": around})).await?;
         assert_eq!(refused.kind.as_deref(), Some("bad_working_dir"));
-        skip("an_agent_around_the_data_directory_sees_it_empty", "sandbox");
+        skip("the_data_directory_inside_a_working_directory_appears_empty", "sandbox");
         return Ok(());
     }
     let session = world.create("around", params).await?;

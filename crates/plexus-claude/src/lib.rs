@@ -26,11 +26,7 @@ pub use outgoing::{
 };
 pub use permission::PermissionResult;
 pub use sent::{SentId, sent_id};
-pub use version::Version;
-
-/// The versions of Claude Code that Plexus is tested with: the oldest supported and the newest known version, and two between
-/// them that differ (see [`Version`]).
-pub const TESTED_VERSIONS: [&str; 4] = ["2.1.197", "2.1.263", "2.1.290", "2.1.325"];
+pub use version::{TESTED_VERSIONS, Version};
 
 /// A JSON object, as sent on the wire.
 type Object = serde_json::Map<String, serde_json::Value>;

@@ -2,6 +2,10 @@
 
 use std::fmt;
 
+/// The versions of Claude Code that Plexus is tested with: the oldest supported and the newest known version, and two between
+/// them that differ (see the methods of [`Version`]).
+pub const TESTED_VERSIONS: [&str; 4] = ["2.1.197", "2.1.263", "2.1.290", "2.1.325"];
+
 /// The version of a Claude Code program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version([u32; 3]);
@@ -22,7 +26,7 @@ impl Version {
         Self::parse(number.trim())
     }
 
-    /// Whether the version adds no instructions of its own to a prompt with `client_composed`, such as those of plan mode.
+    /// Whether this version omits its own instructions, such as those of plan mode, from a prompt with `client_composed`.
     pub(crate) fn drops_instructions_of_composed_prompts(self) -> bool {
         (Self([2, 1, 248])..=Self([2, 1, 280])).contains(&self)
     }

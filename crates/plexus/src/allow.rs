@@ -24,8 +24,8 @@ use crate::typed::Typed;
 /// Arguments of `plexus allow`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A rule has Claude Code's syntax, see docs/policy.md. A relative path starts in the directory of the session, without --session in \
-    the current directory. If the rule matches open calls, they are shown and you confirm.\n\n\
+    after_help = "A rule has Claude Code's syntax, see docs/policy.md. A relative path is relative to the session's working directory, or \
+    to the current directory without --session. If the rule matches open calls, they are shown and you confirm.\n\n\
     Examples:\n  plexus allow 'Bash(npm test:*)'\n  plexus allow 'Edit(src/**)' --session fixer --for 1h\n  plexus rules"
 )]
 pub(crate) struct AllowArgs {
@@ -146,7 +146,7 @@ async fn show(hub: &HubClient, rules: &[String], open: &[ApprovalId]) -> Result<
         rows.push(Row::new(Tone::Warn, ""));
         rows.extend(review::rows(&hub.review(&id.to_string()).await?, now()));
     }
-    match confirm(&mut Typed::new(), &rows, "Add the rule and allow this?").await {
+    match confirm(&mut Typed::new(), &rows, "Add the rule and allow these calls?").await {
         Confirmed::Yes => Ok(()),
         Confirmed::No => Err(ExpectedError::Interrupted("no rule was added".to_owned())),
     }

@@ -38,10 +38,10 @@ pub(crate) struct ListArgs {
     /// Only entries about this tool.
     #[arg(long, value_name = "TOOL")]
     tool: Option<String>,
-    /// Only entries of the last time, such as 15m, 12h or 7d.
+    /// Only entries newer than this, such as 15m, 12h or 7d.
     #[arg(long, value_name = "DURATION", value_parser = seconds)]
     since: Option<u64>,
-    /// How many entries at most.
+    /// The maximum number of entries.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=1000))]
     limit: u64,
     #[command(flatten)]

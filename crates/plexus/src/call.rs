@@ -141,12 +141,12 @@ impl Param {
     }
 }
 
-/// A name of the wire as a word of the command line.
+/// A wire name as a word of the command line.
 fn kebab(name: &str) -> String {
     name.replace('_', "-")
 }
 
-/// The name of the wire, which is accepted as well, if it differs from the word.
+/// The wire name, which is accepted as well, if it differs from the word.
 fn wire_name(name: &str) -> Option<String> {
     name.contains('_').then(|| name.to_owned())
 }
@@ -156,7 +156,7 @@ fn json_arg() -> Arg {
     Arg::new(JSON_FLAG)
         .long("json")
         .action(ArgAction::SetTrue)
-        .help("Print JSON; this is always the case here")
+        .help("Accepted for consistency; the output is always JSON")
 }
 
 /// The method named by the words, and its parameters. Help and invalid words end the process here, as for the other verbs.

@@ -17,13 +17,13 @@ use crate::terminal::one_line;
 /// Arguments of `plexus diff`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The session needs a worktree of its own. Its changes are the differences from its base commit, copied files and setup.\n\n\
+    after_help = "The session needs a worktree of its own. The diff compares the worktree with its initial state: the base commit, the copied files and the files that setup created.\n\n\
     Examples:\n  plexus diff fixer\n  plexus diff fixer src/main.rs\n  plexus diff fixer --stat"
 )]
 pub(crate) struct DiffArgs {
     /// The session, by name or id.
     pub(crate) session: String,
-    /// Show more of this file only.
+    /// Show only this file, with a longer diff.
     #[arg(value_name = "FILE")]
     pub(crate) path: Option<String>,
     /// List the files only.

@@ -4,7 +4,7 @@ use crate::terminal::{age, now};
 
 /// The number of seconds of a duration, for flags such as `--for`.
 pub(crate) fn seconds(text: &str) -> Result<u64, String> {
-    let invalid = || "this is not a duration such as 90s, 15m, 1h, 7d or 2w".to_owned();
+    let invalid = || "expected a duration such as 90s, 15m, 1h, 7d or 2w".to_owned();
     let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(invalid)?;
     let unit: u64 = match unit {
         "s" => 1,

@@ -43,11 +43,13 @@ fn retry(data: &Value) -> String {
     let status = data["error_status"].as_u64();
     let kind = data["error"].as_str().unwrap_or_default();
     let (problem, advice) = match (status, kind) {
-        (Some(401 | 403), _) | (_, "authentication_failed") => ("The model rejects the login", LOGIN),
+        (Some(401 | 403), _) | (_, "authentication_failed") => {
+            ("The model provider rejected the login", LOGIN)
+        }
         (Some(402), _) | (_, "billing_error") => ("The account has no credit", "Add credit to the account."),
-        (Some(429), _) | (_, "rate_limit") => ("The rate limit is reached", ""),
+        (Some(429), _) | (_, "rate_limit") => ("Rate limit reached", ""),
         (Some(529), _) | (_, "overloaded") => ("The model is overloaded", ""),
-        (Some(_), _) => ("The model fails", ""),
+        (Some(_), _) => ("The model request failed", ""),
         (None, _) => ("The model cannot be reached", "Check the network connection and ANTHROPIC_BASE_URL."),
     };
     let status = status.map(|status| format!(" (HTTP {status})")).unwrap_or_default();

@@ -20,7 +20,7 @@ pub(crate) fn permission_mode(text: &str) -> Result<String, String> {
     match PermissionMode::named(text) {
         Some(mode) => Ok(mode.as_str().to_owned()),
         None if text == "bypassPermissions" => {
-            Err("no mode bypasses the gate; the policy `allow_all` lets every call run, with an audit entry"
+            Err("no mode bypasses the gate; the policy `allow_all` allows every call, with an audit entry"
                 .to_owned())
         }
         None => Err(unknown(text, &MODES.map(PermissionMode::as_str))),
@@ -38,7 +38,7 @@ pub(crate) fn policy(text: &str) -> Result<String, String> {
 fn unknown(text: &str, names: &[&str]) -> String {
     match closest(text, names.iter().copied()) {
         Some(name) => format!("did you mean `{name}`?"),
-        None => format!("it is one of {}", names.join(", ")),
+        None => format!("expected one of {}", names.join(", ")),
     }
 }
 
@@ -51,7 +51,7 @@ mod tests {
         assert_eq!(permission_mode("acceptEdits").as_deref(), Ok("acceptEdits"));
         assert_eq!(permission_mode("manual").as_deref(), Ok("default"));
         assert_eq!(permission_mode("acceptedits"), Err("did you mean `acceptEdits`?".to_owned()));
-        assert_eq!(permission_mode("yolo"), Err("it is one of default, acceptEdits, plan".to_owned()));
+        assert_eq!(permission_mode("yolo"), Err("expected one of default, acceptEdits, plan".to_owned()));
         assert!(permission_mode("bypassPermissions").unwrap_err().contains("`allow_all`"));
         assert_eq!(policy("ask-all").as_deref(), Ok("ask_all"));
         assert_eq!(policy("alow_all"), Err("did you mean `allow_all`?".to_owned()));

@@ -49,14 +49,14 @@ impl PortUser {
 impl fmt::Display for PortUser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Hub { version, dir: None } => write!(f, "a hub of Plexus (version {version})"),
+            Self::Hub { version, dir: None } => write!(f, "a Plexus hub (version {version})"),
             Self::Hub { version, dir: Some(dir) } => write!(
                 f,
                 "the hub in {0} (version {version}; `plexus down --data-dir {0}` stops it)",
                 dir.display()
             ),
             Self::Process { pid, name } => write!(f, "process {pid} ({})", one_line(name, 60)),
-            Self::Unknown => f.write_str("a process that this user cannot see"),
+            Self::Unknown => f.write_str("a process of another user, or one that has exited"),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! The Claude Code program that the hub starts, and its version. The version of a file is determined once, by running it with
-//! `--version`; after an update it is another file.
+//! `--version`. An update replaces the file, so the version is then read again.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};

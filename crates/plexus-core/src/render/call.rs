@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn known_calls_have_a_form_of_their_own() {
+    fn known_tools_are_rendered_without_json() {
         let bash = json!({"command": "ls\npwd", "description": "look"});
         assert_eq!(parts("Bash", &bash), [Part::Note("look".to_owned()), code("ls\npwd", "bash")]);
         let write = json!({"file_path": "/a/b.RS", "content": "fn x() {}\n"});

@@ -6,7 +6,7 @@
 pub(super) enum Token {
     Plain,
     Comment,
-    Text,
+    String,
     Number,
     Keyword,
 }
@@ -138,9 +138,9 @@ fn next(at: &str, before: Option<char>, comments: &[&str]) -> (Token, usize) {
         };
     }
     match first {
-        // An apostrophe in a word, and a quote without its end on the line, start no text.
-        '"' | '\'' | '`' if !word_before => match end_of_text(&at[..line], first) {
-            Some(end) => (Token::Text, end),
+        // An apostrophe in a word, and a quote without its end on the line, start no string.
+        '"' | '\'' | '`' if !word_before => match end_of_string(&at[..line], first) {
+            Some(end) => (Token::String, end),
             None => (Token::Plain, 1),
         },
         c if c.is_ascii_digit() && !word_before => {
@@ -156,7 +156,7 @@ fn next(at: &str, before: Option<char>, comments: &[&str]) -> (Token, usize) {
     }
 }
 
-fn end_of_text(line: &str, quote: char) -> Option<usize> {
+fn end_of_string(line: &str, quote: char) -> Option<usize> {
     let mut escaped = false;
     for (at, c) in line.char_indices().skip(1) {
         match c {
@@ -174,23 +174,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_texts_numbers_and_keywords_are_found() {
+    fn comments_strings_numbers_and_keywords_are_found() {
         let of = |code, language| -> Vec<(Token, &str)> {
             tokens(code, language).into_iter().filter(|(token, _)| *token != Token::Plain).collect()
         };
         assert_eq!(
             of("let x = \"a\\\"b\"; // 12\n", "rs"),
-            [(Token::Keyword, "let"), (Token::Text, "\"a\\\"b\""), (Token::Comment, "// 12")]
+            [(Token::Keyword, "let"), (Token::String, "\"a\\\"b\""), (Token::Comment, "// 12")]
         );
-        assert_eq!(of("echo $# 'x' # 7", "bash"), [(Token::Text, "'x'"), (Token::Comment, "# 7")]);
-        assert_eq!(of("{\"a\": 1.5}", "json"), [(Token::Text, "\"a\""), (Token::Number, "1.5")]);
+        assert_eq!(of("echo $# 'x' # 7", "bash"), [(Token::String, "'x'"), (Token::Comment, "# 7")]);
+        assert_eq!(of("{\"a\": 1.5}", "json"), [(Token::String, "\"a\""), (Token::Number, "1.5")]);
         assert_eq!(of("don't if", "py"), [(Token::Keyword, "if")]);
         assert_eq!(of("/* a\nb */ x2", "c"), [(Token::Comment, "/* a\nb */")]);
         assert_eq!(of("if 7", "txt"), []);
     }
 
     #[test]
-    fn the_tokens_are_the_whole_code() {
+    fn the_tokens_join_to_the_whole_code() {
         for code in ["", "'", "\"ü", "é#ü '日' /*", "a\n\n\"b\\", "`x` 12_a.b"] {
             for language in ["", "rs", "py", "json", "sql"] {
                 let joined: String = tokens(code, language).into_iter().map(|(_, text)| text).collect();

@@ -131,7 +131,7 @@ pub(super) fn code(text: &str, language: &str) -> String {
                 continue;
             }
             Token::Comment => "i",
-            Token::Text => "s",
+            Token::String => "s",
             Token::Number => "u",
             Token::Keyword => "b",
         };

@@ -11,9 +11,9 @@ mod effects;
 mod handle;
 mod machine;
 mod owner;
+mod resume;
 mod sessions;
 mod start_process;
-mod transcript;
 
 use plexus_claude::PermissionResult;
 use plexus_protocol::claudecode::{PermissionMode, TrustedProject};

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::child::Child;
 use super::machine::{Prepared, StartFailure, Started, cost_budget, dollars_left};
 use super::owner::{Closing, Owner};
-use super::transcript::Found;
+use super::resume::Found;
 use crate::ChildMcp;
 use crate::callers::secret::{new_token, token_hash};
 use crate::loading::{HUB_SERVER, Loaded, changed};

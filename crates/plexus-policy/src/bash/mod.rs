@@ -1,10 +1,12 @@
 //! Bash command lines: parses them into simple commands and looks inside wrappers. This module owns the structure of a
 //! line; `wildcard` and `policy` match rules against it. It never guesses at a line that it cannot parse.
 
+mod allow_wrappers;
 mod arguments;
 mod compound;
 mod cursor;
 mod data;
+mod deny_wrappers;
 mod dollar;
 mod embedded_programs;
 mod hazards;
@@ -17,18 +19,16 @@ mod redirects;
 mod repository;
 mod script;
 mod suspects;
-mod unwrap;
 mod values;
 mod words;
-mod wrappers;
 mod zsh;
 
+pub(crate) use allow_wrappers::{Alone, Inner, is_harmless, must_be_named, unwrap};
 pub(crate) use cursor::Unreadable;
 pub(crate) use reach::{Line, Reach, reach};
 pub(crate) use reader::read;
 pub(crate) use script::{Access, Part, Piece, Redirect, Script, Word, base_name};
 pub(crate) use suspects::Suspect;
-pub(crate) use unwrap::{Alone, Inner, is_harmless, must_be_named, unwrap};
 
 /// Why a line with arithmetic is in doubt.
 const ARITHMETIC: &str = "arithmetic evaluates the content of a variable";

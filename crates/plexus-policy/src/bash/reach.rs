@@ -1,14 +1,14 @@
 //! Follows wrappers for deny and ask rules. It finds every command that a command line may run through them, and in
 //! doubt includes too many. If more may run than it can find, it reports the reason.
 
+use super::allow_wrappers::{Alone, Inner, is_harmless, unwrap};
 use super::data::{is_interpreter, may_run_commands, names_program_variable, takes_data};
+use super::deny_wrappers::{Inside, insides, may_take_next};
 use super::hazards::{HazardKind, hazards};
 use super::known_names::SHELLS;
 use super::reader;
 use super::script::{Doubt, Part, Script, Word, base_name};
 use super::suspects::Suspect;
-use super::unwrap::{Alone, Inner, is_harmless, unwrap};
-use super::wrappers::{Inside, insides, may_take_next};
 use crate::command_pattern::KnownLine;
 
 /// How many of a runner's arguments are searched for its command.

@@ -1,5 +1,5 @@
 //! The result of parsing a command line: its simple commands, the files it opens, and the remaining doubts. It is plain
-//! data; `reader` creates it, `unwrap` and `reach` examine it.
+//! data; `reader` creates it, `allow_wrappers` and `reach` examine it.
 
 /// Everything that a command line may do, in source order.
 #[derive(Debug, Default)]

@@ -95,7 +95,7 @@ impl<'de> Deserialize<'de> for PermissionMode {
                 "`bypassPermissions` is not supported, because no call would be checked or logged. To let \
                  every call run, create the session with `policy: \"allow_all\"` (operator only). To let \
                  similar calls run, add a rule with `remember` in an answer, such as `\"remember\": \
-                 {\"rule\": \"Bash\"}`",
+                 {\"rule\": \"Bash(npm test:*)\"}`",
             ),
             _ => D::Error::custom(format!(
                 "unknown mode `{name}`, expected `default`, `acceptEdits` or `plan`"

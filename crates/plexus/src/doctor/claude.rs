@@ -28,7 +28,7 @@ pub(super) enum ChosenBy {
 pub(super) fn check(program: &Path, chosen_by: ChosenBy) -> Finding {
     let fix = match chosen_by {
         ChosenBy::RunningHub => {
-            "install Claude Code, and restart the hub with `--claude PROGRAM`, PLEXUS_CLAUDE or `claude` in plexus.toml"
+            "install Claude Code, or set its path with --claude, PLEXUS_CLAUDE or `claude` in plexus.toml; then restart the hub"
         }
         ChosenBy::Settings => {
             "install Claude Code, or name it with --claude, PLEXUS_CLAUDE or `claude` in plexus.toml"
@@ -42,7 +42,7 @@ pub(super) fn check(program: &Path, chosen_by: ChosenBy) -> Finding {
         Ok(version_text) => version_text,
         Err(why) => {
             let found = format!("{}: {why}{}", path.display(), chosen_by.note());
-            return problem("claude", found, format!("run `{} --version` by hand", path.display()));
+            return problem("claude", found, format!("run `{} --version` to see the error", path.display()));
         }
     };
     let Some(version) = Version::printed(&version_text) else {
@@ -67,7 +67,7 @@ pub(super) fn check(program: &Path, chosen_by: ChosenBy) -> Finding {
 impl ChosenBy {
     fn note(self) -> &'static str {
         match self {
-            Self::RunningHub => " (the program of the running hub)",
+            Self::RunningHub => " (used by the running hub)",
             Self::Settings => "",
         }
     }

@@ -39,7 +39,7 @@ pub(super) async fn check(hub: &HubClient, running: Option<&RunningHub>, config:
 
 fn not_running(hub: &HubClient) -> Finding {
     let left = if DataDir::socket(&hub.dir).exists() {
-        "not running; a hub that crashed left its socket"
+        "not running; a crashed hub left its socket behind"
     } else {
         "not running"
     };

@@ -26,7 +26,7 @@ fn advice_for(read: impl Fn(&str) -> Option<String>) -> String {
         "in a container, allow `unshare` and `mount` (for Docker: --security-opt seccomp=unconfined), or run the hub outside the container"
     };
     format!(
-        "{cause}. Until then, let only agents run whose commands you read. See \"The sandbox\" in docs/configuration.md"
+        "{cause}. Until then, run only agents whose every command you review. See \"The sandbox\" in docs/configuration.md"
     )
 }
 

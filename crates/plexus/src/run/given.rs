@@ -16,7 +16,7 @@ pub(super) fn prompt(given: &str) -> Result<String, ExpectedError> {
             text
         }
         (_, Some(file)) => std::fs::read_to_string(file).map_err(|error| {
-            let message = format!("{file}: {error}; pass a prompt that starts with @ on stdin: plexus run -");
+            let message = format!("cannot read {file}: {error}. If the prompt itself starts with @, pass it on stdin: `plexus run -`");
             ExpectedError::Usage(message)
         })?,
         (text, None) => text.to_owned(),
@@ -34,7 +34,7 @@ pub(super) fn mcp_servers(file: &std::path::Path) -> Result<Map<String, Value>, 
     let mut read: Value = serde_json::from_str(&text).map_err(|error| usage(error.to_string()))?;
     match read["mcpServers"].take() {
         Value::Object(servers) => Ok(servers),
-        _ => Err(usage("there is no object `mcpServers` in it".to_owned())),
+        _ => Err(usage("the file has no `mcpServers` object".to_owned())),
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) async fn show(hub: &HubClient, id: SessionId, name: &str) -> Result<(
     let mut rows = rows(&files);
     if rows.len() > MAX_LINES || truncated {
         rows.truncate(MAX_LINES);
-        rows.push(Row::new(Tone::Dim, &format!("… `plexus claudecode diff --name {name}` shows more")));
+        rows.push(Row::new(Tone::Dim, &format!("… `plexus diff {name}` shows more")));
     }
     let paint = Paint::of(&std::io::stdout());
     for row in fit(&rows, size().0) {
@@ -66,7 +66,7 @@ fn commands(worktree: &WorktreeView, files: &[FileDiff], name: &str) -> String {
     let commits = worktree.changes.map_or(0, |changes| changes.commits);
     if files.is_empty() && commits == 0 {
         return format!(
-            "plexus: no changes in the worktree; `plexus claudecode delete --name {name}` deletes it"
+            "plexus: the worktree has no changes; `plexus rm {name}` deletes the session and its worktree"
         );
     }
     format!(

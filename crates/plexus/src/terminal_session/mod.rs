@@ -273,8 +273,10 @@ impl<'a> TerminalSession<'a> {
             output::say("");
         }
         self.screen.set_bottom(Bottom::Empty);
-        let message =
-            format!("left; {} continues, and `plexus attach {}` returns to it", self.name, self.name);
+        let message = format!(
+            "detached; {} keeps running, and `plexus attach {}` shows it again",
+            self.name, self.name
+        );
         match self.purpose {
             Purpose::Turn(_) => Err(ExpectedError::Interrupted(message)),
             Purpose::Stay => {
@@ -336,8 +338,10 @@ impl<'a> TerminalSession<'a> {
             return Ok(Some(self.status));
         }
         if self.interrupting {
-            let message =
-                format!("left; {} continues, and `plexus attach {}` returns to it", self.name, self.name);
+            let message = format!(
+                "detached; {} keeps running, and `plexus attach {}` shows it again",
+                self.name, self.name
+            );
             self.screen.set_bottom(Bottom::Empty);
             return Err(ExpectedError::Interrupted(message));
         }

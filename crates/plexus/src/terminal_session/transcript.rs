@@ -1,5 +1,5 @@
 //! Formats the events of a session for a terminal: the agent's text as Markdown behind a gutter, calls, the last lines of their output,
-//! changes of files, decisions and errors. Only lines of the agent's text start with the gutter, so it cannot imitate a line of Plexus.
+//! changes of files, decisions and errors. Only lines of the agent's text start with the gutter, so an agent's text cannot imitate a line of Plexus.
 
 use std::collections::HashMap;
 

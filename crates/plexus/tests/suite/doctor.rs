@@ -94,7 +94,7 @@ async fn the_claude_and_the_login_of_the_running_hub_pass() {
     let (code, found) =
         doctor(&hub, &[("PLEXUS_CLAUDE", "no-such-program"), ("ANTHROPIC_API_KEY", "fake")]).await;
     assert_eq!((code, of(&found, "claude")["health"].as_str()), (Some(0), Some("ok")), "{found}");
-    assert!(of(&found, "claude")["found"].as_str().unwrap().ends_with("(the program of the running hub)"));
+    assert!(of(&found, "claude")["found"].as_str().unwrap().ends_with("(used by the running hub)"));
     hub.process.terminate().await.unwrap();
     let variables = [("PLEXUS_CLAUDE", claude.to_str().unwrap()), ("ANTHROPIC_API_KEY", "fake")];
     let (_, found) = doctor(&hub, &variables).await;

@@ -322,7 +322,7 @@ async fn a_second_ctrl_c_leaves_the_session_running() {
     run.press(CTRL_C).unwrap();
     run.expect("interrupting the turn").await.unwrap();
     run.press(CTRL_C).unwrap();
-    run.expect("left; a continues").await.unwrap();
+    run.expect("detached; a keeps running").await.unwrap();
     let code = run.end().await;
     kill_process(pid, Signal::CONT).unwrap();
     assert_eq!(code.unwrap(), 130);
@@ -566,12 +566,12 @@ async fn ctrl_d_leaves_the_session_running() {
     let mut asked = at_terminal(&hub, &["run", "--name", "a", &touch(&["made"])], "true");
     asked.expect("Allow it?").await.unwrap();
     asked.press(CTRL_D).unwrap();
-    asked.expect("left; a continues, and `plexus attach a` returns to it").await.unwrap();
+    asked.expect("detached; a keeps running, and `plexus attach a` shows it again").await.unwrap();
     assert_eq!(asked.end().await.unwrap(), 130, "{}", asked.shown());
     let mut working = at_terminal(&hub, &["run", "--name", "b", "--policy", "allow_all", &wait], "true");
     working.expect("] Bash until").await.unwrap();
     working.press(CTRL_D).unwrap();
-    working.expect("left; b continues, and `plexus attach b` returns to it").await.unwrap();
+    working.expect("detached; b keeps running, and `plexus attach b` shows it again").await.unwrap();
     assert_eq!(working.end().await.unwrap(), 130, "{}", working.shown());
     for name in ["a", "b"] {
         let session = hub.call("claudecode.get", json!({"name": name})).await.unwrap();

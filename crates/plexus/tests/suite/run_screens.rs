@@ -124,7 +124,7 @@ async fn a_problem_of_the_model_is_shown_at_once_with_advice() {
     command.current_dir(hub.work()).env("TERM", "xterm");
     let mut terminal = Terminal::sized(command, 100, 40);
     terminal
-        .shows("! The model rejects the login (HTTP 401). Retry 1 of 10 in 2 s. Run `claude` and log in")
+        .shows("! The model provider rejected the login (HTTP 401). Retry 1 of 10 in 2 s. Run `claude` and log in")
         .await;
     terminal.shows("s(kip)").await;
     terminal.types("y\n");

@@ -77,7 +77,7 @@ async fn a_taken_port_is_explained_with_its_user_and_what_helps() {
     let refused = run(&["up", "--listen", hub.authority(), "--data-dir", &dir], folder.path()).await;
     let said = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(5), "{said}");
-    assert!(said.contains(": a hub of Plexus (version "), "{said}");
+    assert!(said.contains(": a Plexus hub (version "), "{said}");
     let start = format!("plexus: the hub did not start: another program uses {}", hub.authority());
     assert!(said.starts_with(&start), "{said}");
 }

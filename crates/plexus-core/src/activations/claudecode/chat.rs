@@ -60,7 +60,7 @@ async fn chat(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<Pol
     read(&hub, &session, &whole).await
 }
 
-/// Whether the caller can answer approvals only after this call. An agent makes one call at a time, and each MCP client is
+/// Whether the caller cannot answer approvals while this call waits. An agent makes one call at a time, and each MCP client is
 /// an agent. The relay `plexus mcp` calls over the socket, so the door alone does not identify an agent. Other callers
 /// answer on a second connection.
 fn decides_between_calls(caller: &Admitted) -> bool {

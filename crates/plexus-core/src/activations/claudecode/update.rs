@@ -56,7 +56,7 @@ async fn update(hub: Arc<Hub>, caller: Admitted, params: UpdateParams) -> Result
     Ok(UpdateResult::Ok { session_id: session.id, updated })
 }
 
-/// The error of a later change, with the changes before it, which stay.
+/// Adds the changes that were already applied to the error of a failed change. They are not undone.
 fn after(updated: &[Updated], error: Error) -> Error {
     let updated: Vec<&str> = updated.iter().map(|one| one.as_str()).collect();
     error.with("updated", updated)

@@ -1,13 +1,10 @@
-//! Resolves approvals: delivers answers to the child, and withdraws approvals that the child no longer waits for. The
-//! result of a tool call withdraws its open approval, and reveals a call that ran without permission.
+//! Resolves approvals: delivers answers to the child, and withdraws approvals that the child no longer waits for.
 
-use plexus_claude::GateAnswer;
 use plexus_protocol::{ApprovalId, ApprovalStatus, Decision};
 use plexus_store::{ApprovalRow, Change, RunKey};
 use serde_json::{Value, json};
 
 use super::Machine;
-use super::approvals::Call;
 use super::lines::Batch;
 use crate::policy as gate;
 use crate::reply_to_child::permission_result;
@@ -144,38 +141,6 @@ impl Machine {
             approval
         });
         (gate.is_some() || approval.is_some()).then(|| json!({"gate": gate, "approval": approval}))
-    }
-
-    /// A call has its result: its id can be used again. If that result is a success, the call ran: returns how it bypassed the
-    /// gate, if it did.
-    pub(super) fn on_tool_result(
-        &mut self,
-        key: RunKey,
-        tool_use_id: &str,
-        changes: &mut Vec<Change>,
-    ) -> Option<&'static str> {
-        let call = self.calls.remove(tool_use_id);
-        self.held.retain(|held| held.tool_use_id() != tool_use_id);
-        let open = self.approvals.remove(tool_use_id);
-        if let Some(open) = &open {
-            // Has no effect on a resolved approval.
-            changes.push(withdraw(open.id, "the call finished without an answer"));
-        }
-        if call.is_some() || open.is_some() {
-            changes.push(Change::ReleaseKeys(key, tool_use_id.to_owned()));
-        }
-        if !self.row.config.loopback_enabled {
-            return None;
-        }
-        match (call, open.map(|open| open.status)) {
-            (None, _) => Some("ran without passing the gate"),
-            (Some(Call { answer: GateAnswer::Deny { .. }, .. }), _) => {
-                Some("ran although the gate denied it")
-            }
-            (_, Some(ApprovalStatus::Pending)) => Some("ran while its approval was open"),
-            (_, Some(ApprovalStatus::Denied | ApprovalStatus::Expired)) => Some("ran although it was denied"),
-            _ => None,
-        }
     }
 }
 

@@ -6,12 +6,14 @@
 
 mod answers;
 mod approvals;
+mod call_results;
 mod commands;
 mod conversation;
 mod effect;
 mod ending;
 mod held_calls;
 mod lines;
+mod model_trouble;
 mod process;
 mod progress;
 mod recovery;
@@ -20,7 +22,6 @@ mod settings;
 mod stop;
 #[cfg(test)]
 mod tests;
-mod trouble;
 mod truncate;
 mod turn;
 mod turn_clock;
@@ -58,8 +59,8 @@ pub(super) use effect::{
 };
 pub(crate) use held_calls::waits_for_budget;
 pub(super) use held_calls::{cost_budget, dollars_left};
+pub(crate) use model_trouble::trouble_of;
 pub(super) use recovery::{RecoveredRun, Snapshot};
-pub(crate) use trouble::trouble_of;
 
 /// The time at which an input arrives.
 #[derive(Debug, Clone, Copy)]

@@ -1,11 +1,11 @@
 //! Removes wrappers, for allow rules: only a few, and only if nothing about them is unclear. For all others, a rule
 //! must name the command inside.
 
+use super::deny_wrappers::command_inside;
 use super::hazards::hazards;
 use super::known_names::{HARMLESS, RUNNERS, SHELLS};
 use super::reader;
 use super::script::{Assignment, Part, Script, Word, base_name};
-use super::wrappers::command_inside;
 use super::zsh;
 
 /// What remains of a part after a wrapper is removed.

@@ -1,5 +1,5 @@
-//! Claude Code's transcripts: whether one exists to continue, and the cost it records. Any child can write them, so a helper
-//! process reads them.
+//! The conversation with which a process starts: a new one, its own, or part of another one for a fork. It depends on the transcripts
+//! of Claude Code. Any child can write them, so a helper process reads them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ use plexus_store::ResumePoint;
 
 use super::owner::Owner;
 
-/// A fork starts without at most this many of the last messages.
+/// The maximum number of last messages that a fork may omit.
 const MAX_LOST_MESSAGES: usize = 20;
 
 /// A conversation to start with.
@@ -60,7 +60,9 @@ impl Owner {
 
     async fn entries_before_the_fork(&self) -> Result<Vec<TranscriptEntry>, String> {
         let points = self.parts.store.resume_points(self.machine.beginning(), MAX_LOST_MESSAGES + 1).await;
-        let points = points.map_err(|error| format!("cannot read where it was forked: {error}"))?.into_iter();
+        let points = points
+            .map_err(|error| format!("cannot read the fork point of this session: {error}"))?
+            .into_iter();
         Ok(points.map(|point| TranscriptEntry { id: point.session.to_string(), uuid: point.uuid }).collect())
     }
 }
