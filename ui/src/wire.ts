@@ -175,7 +175,6 @@ export type ErrorKind =
   | 'unknown_field'
   | 'not_supported_yet'
   | 'bad_working_dir'
-  | 'claude_too_old'
   | 'bad_project'
   | 'bad_user_settings'
   | 'worktree_failed'

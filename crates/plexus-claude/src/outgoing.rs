@@ -58,7 +58,7 @@ fn initialize_with(request_id: &str, mut body: Value, agents: &Map<String, Value
 ///
 /// Claude Code examines only the last text block. A prompt that contains a path or command is therefore sent as two blocks, of which
 /// the last contains neither. `client_composed` requests the same from newer versions, except from those that then leave out the
-/// instructions of plan mode.
+/// instructions of plan mode. A process whose version is unknown may be one of them.
 pub fn user_message(uuid: &str, text: &str, version: Option<Version>) -> String {
     let content = match harmless_tail(text) {
         None => json!(text),
@@ -71,7 +71,7 @@ pub fn user_message(uuid: &str, text: &str, version: Option<Version>) -> String 
         "parent_tool_use_id": null,
         "session_id": "",
     });
-    if !version.is_some_and(Version::drops_instructions_of_composed_prompts) {
+    if version.is_some_and(|version| !version.drops_instructions_of_composed_prompts()) {
         line["client_composed"] = json!(true);
     }
     line.to_string()

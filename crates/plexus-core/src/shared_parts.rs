@@ -15,7 +15,6 @@ use crate::limits::Reservations;
 use crate::loading::UserSettings;
 use crate::metrics::Metrics;
 use crate::policy::Policies;
-use crate::processes::claude_program::ClaudeProgram;
 use crate::processes::files::Files;
 use crate::processes::keepers::Keepers;
 use crate::processes::sandbox::SandboxSetup;
@@ -43,7 +42,6 @@ pub(crate) struct Parts {
     pub(crate) files: Files,
     pub(crate) user_settings: UserSettings,
     pub(crate) keepers: Keepers,
-    pub(crate) claude: ClaudeProgram,
     /// Permits to hold many unstored lines in memory.
     pub(crate) reading: Arc<Semaphore>,
     pub(crate) tasks: Tasks,

@@ -45,8 +45,6 @@ pub enum ErrorKind {
     NotSupportedYet,
     /// The working directory cannot be used.
     BadWorkingDir,
-    /// The installed Claude Code is older than the oldest supported version.
-    ClaudeTooOld,
     /// A file of the project to trust cannot be loaded.
     BadProject,
     /// The user's settings are invalid.
@@ -117,7 +115,6 @@ impl ErrorKind {
             Self::UnknownField => "unknown_field",
             Self::NotSupportedYet => "not_supported_yet",
             Self::BadWorkingDir => "bad_working_dir",
-            Self::ClaudeTooOld => "claude_too_old",
             Self::BadProject => "bad_project",
             Self::BadUserSettings => "bad_user_settings",
             Self::WorktreeFailed => "worktree_failed",

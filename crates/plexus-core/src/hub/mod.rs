@@ -27,7 +27,6 @@ use crate::method::{ToolUser, method_not_found};
 use crate::metrics::Metrics;
 use crate::notify::Notifier;
 use crate::policy::{Policies, Policy};
-use crate::processes::claude_program::ClaudeProgram;
 use crate::processes::files::Files;
 use crate::processes::keepers::Keepers;
 use crate::processes::sandbox::SandboxSetup;
@@ -113,7 +112,6 @@ impl Hub {
             files,
             user_settings,
             keepers: Keepers::default(),
-            claude: ClaudeProgram::new(&settings),
             reading: Arc::new(Semaphore::new(MAX_READING)),
             tasks,
             store,

@@ -2,7 +2,6 @@
 //! finds them again. `files` reads and changes files through such a process. `session/` decides when a process starts.
 
 pub mod child_mcp;
-pub mod claude_program;
 pub mod environment;
 pub mod files;
 pub mod keepers;

@@ -54,9 +54,7 @@ impl Owner {
                 RunState::Running | RunState::Ending => self.attach(&row)?,
                 RunState::Starting | RunState::External | RunState::Ended => HashSet::new(),
             };
-            // The program may have been updated since; the process reports its own version if it is a new one.
-            let version = parts.claude.version().await;
-            runs.push(RecoveredRun { row, calls, approvals, version, sent });
+            runs.push(RecoveredRun { row, calls, approvals, sent });
         }
         Ok(Snapshot { turn, runs })
     }

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plexus_agent::{Conversation, JournalLimits, Keeper, Launch, LaunchLine, PromptTool, RunDir, Streams};
-use plexus_protocol::ErrorKind;
 use plexus_protocol::claudecode::Channel;
 use plexus_store::{BudgetRow, OnBehalf, RunKey};
 use serde_json::{Value, json};
@@ -71,10 +70,6 @@ impl Owner {
                  {why}; fix them and call claudecode.user_settings with `accept: true`"
             ),
         })?;
-        self.parts.claude.check().await.map_err(|error| StartFailure {
-            reason: ErrorKind::ClaudeTooOld.as_str(),
-            message: error.message,
-        })?;
         let loaded = Loaded::of(config, user);
         let env = environment(&self.parts.settings, self.machine.id(), &loaded.env);
         let Found { conversation, spent_usd } =
@@ -87,7 +82,6 @@ impl Owner {
             token_hash: token_hash(&token),
             spent_usd,
             cost_budget: cost_budget(&budgets).cloned(),
-            version: self.parts.claude.version().await,
             launch: LaunchPlan { loaded, env, conversation, token },
         })
     }
@@ -109,13 +103,13 @@ impl Owner {
 
     /// Starts the keeper of a run.
     pub(super) fn start(&mut self, key: RunKey, prepared: Prepared) -> Result<Started, String> {
-        let Prepared { cost_budget, launch, version, .. } = prepared;
+        let Prepared { cost_budget, launch, .. } = prepared;
         let (child, keeper) =
             self.start_keeper(key, launch, cost_budget.as_ref()).map_err(|error| error.to_string())?;
         kill_point("start", "keeper started");
         self.parts.keepers.insert(self.machine.id(), keeper.pid);
         self.child = Some(child);
-        Ok(Started { identity: run_process::to_stored(keeper), cost_budget, version })
+        Ok(Started { identity: run_process::to_stored(keeper), cost_budget })
     }
 
     fn start_keeper(

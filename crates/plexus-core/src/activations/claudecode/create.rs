@@ -42,7 +42,6 @@ pub(super) fn method() -> Method {
 }
 
 async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result<CreateResult, Error> {
-    hub.parts().claude.check().await?;
     let working_dir = check_working_dir(&hub, &params.working_dir).await?;
     let params = restrict(hub.store(), hub.settings(), &caller, params, &working_dir).await?;
     if let Some(prompt) = &params.prompt {

@@ -1,7 +1,7 @@
 //! The inputs and effects of the state machine. An effect whose result matters names the step that takes the result.
 
 use plexus_agent::Entry;
-use plexus_claude::{PermissionResult, Version};
+use plexus_claude::PermissionResult;
 use plexus_protocol::{ApprovalId, Error, Object};
 use plexus_store::{
     ApprovalRow, BudgetRow, CallRow, Change, Committed, RunKey, RunProcess, SessionConfig, StoreError,
@@ -176,8 +176,6 @@ pub(in crate::session) struct Prepared {
     pub(in crate::session) spent_usd: f64,
     /// The cost budget of the session.
     pub(in crate::session) cost_budget: Option<BudgetRow>,
-    /// The version of Claude Code, if it is known.
-    pub(in crate::session) version: Option<Version>,
     /// What only the shell looks at.
     pub(in crate::session) launch: crate::session::start_process::LaunchPlan,
 }
@@ -193,7 +191,6 @@ pub(in crate::session) struct Started {
     /// The identity of its keeper.
     pub(in crate::session) identity: RunProcess,
     pub(in crate::session) cost_budget: Option<BudgetRow>,
-    pub(in crate::session) version: Option<Version>,
 }
 
 /// Why a run ends.

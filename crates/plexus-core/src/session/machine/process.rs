@@ -53,7 +53,7 @@ pub(super) struct Process {
     pub(super) idle_by: Option<Instant>,
     /// When its model has been silent for long enough to report it.
     pub(super) stall_by: Option<Instant>,
-    /// Its version of Claude Code, if it is known.
+    /// Its version of Claude Code, once it has reported one.
     pub(super) version: Option<Version>,
     /// The settings it was started with; empty when an earlier hub started it.
     pub(super) launched_with: Vec<Setting>,
@@ -137,7 +137,7 @@ impl Machine {
     }
 
     pub(super) fn on_started(&mut self, key: RunKey, started: Result<Started, String>) {
-        let Started { identity, cost_budget, version } = match started {
+        let Started { identity, cost_budget } = match started {
             Ok(started) => started,
             Err(error) => {
                 self.commit(vec![Change::EndRun(key, json!({"error": error}))]);
@@ -146,7 +146,6 @@ impl Machine {
         };
         self.progress_mut().cost_limit = cost_budget.map(|row| (key.run, row.granted));
         let mut process = self.new_process(key, HashSet::new());
-        process.version = version;
         let config = &self.row.config;
         process.launched_with =
             vec![Setting::Mode(config.permission_mode), Setting::Model(config.model.clone())];

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use plexus_claude::{SentId, Version};
+use plexus_claude::SentId;
 use plexus_protocol::claudecode::Channel;
 use plexus_protocol::{ApprovalKind, ApprovalStatus};
 use plexus_store::{ApprovalRow, CallRow, Change, RunRow, RunState, TurnRow};
@@ -32,8 +32,6 @@ pub(in crate::session) struct RecoveredRun {
     pub(in crate::session) calls: Vec<CallRow>,
     /// The approvals of those calls.
     pub(in crate::session) approvals: Vec<ApprovalRow>,
-    /// The version of Claude Code, if it is known.
-    pub(in crate::session) version: Option<Version>,
     /// The ids of the lines that were sent to it, for a run that has files.
     pub(in crate::session) sent: HashSet<SentId>,
 }
@@ -124,7 +122,6 @@ impl Machine {
     fn adopt(&mut self, run: &RecoveredRun) {
         let (key, now) = (run.row.key, self.now.instant);
         let mut process = self.new_process(key, run.sent.clone());
-        process.version = run.version;
         let progress = self.turn.as_ref().map_or(&self.last_progress, |turn| &turn.progress);
         if run.row.state == RunState::Ending {
             process.phase = Phase::Closing { by: now + EXIT_WITHIN };

@@ -146,8 +146,7 @@ fn snapshot(key: RunKey) -> Snapshot {
         head: None,
     };
     let row = RunRow { key, state: RunState::Running, process: None, journal_offset: 0, created_at: 0 };
-    let run =
-        RecoveredRun { row, calls: Vec::new(), approvals: Vec::new(), version: None, sent: HashSet::new() };
+    let run = RecoveredRun { row, calls: Vec::new(), approvals: Vec::new(), sent: HashSet::new() };
     Snapshot { turn: Some(turn), runs: vec![run] }
 }
 

@@ -293,7 +293,6 @@ impl Harness {
                         token_hash: "hash".to_owned(),
                         spent_usd: 0.0,
                         cost_budget: None,
-                        version: None,
                         launch: LaunchPlan::default(),
                     })),
                 }));
@@ -304,7 +303,6 @@ impl Harness {
                 let started = Started {
                     identity: RunProcess { pid: 1, start_time: 0, boot_id: String::new() },
                     cost_budget,
-                    version: None,
                 };
                 return Some(Input::Started(key, Ok(started)));
             }

@@ -57,8 +57,7 @@ fn recovered(left: impl FnOnce(&mut Harness) -> Left) -> Harness {
         head: None,
     };
     let row = RunRow { key: key(&harness), state, process: None, journal_offset: 0, created_at: 0 };
-    let run =
-        RecoveredRun { row, calls, approvals, version: None, sent: sent.into_iter().collect::<HashSet<_>>() };
+    let run = RecoveredRun { row, calls, approvals, sent: sent.into_iter().collect::<HashSet<_>>() };
     harness.recover(Snapshot { turn: Some(turn), runs: vec![run] });
     harness
 }
