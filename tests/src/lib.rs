@@ -101,7 +101,7 @@ impl Setup {
         self.start(claude).await.map(Some)
     }
 
-    /// Starts the world with this program as the agent.
+    /// Starts the world with this program, or this JSON array of a program and its first arguments, as the agent.
     ///
     /// # Errors
     /// If a process cannot be started.

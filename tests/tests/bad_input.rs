@@ -288,9 +288,9 @@ async fn an_approval_is_decided_once(world: World) -> anyhow::Result<()> {
 
 async fn an_expired_approval_is_reported_as_expired(world: World) -> anyhow::Result<()> {
     let prompt = script(&json!([bash("touch late.txt"), {"say": "gave up"}]));
-    let session = world.create("hasty", json!({"prompt": prompt, "approval_timeout_secs": 1})).await?;
+    let session = world.create("hasty", json!({"prompt": prompt, "approval_timeout_secs": 3})).await?;
     let (_, approval) = world.asked(&session).await?;
-    assert_eq!(approval["expires_at"].as_u64(), approval["created_at"].as_u64().map(|at| at + 1));
+    assert_eq!(approval["expires_at"].as_u64(), approval["created_at"].as_u64().map(|at| at + 3));
     let poll = world.ended(&session).await?;
     assert_eq!(poll["status"], "complete", "{poll:#}");
     let resolved = &events(&poll, "approval_resolved")[0];

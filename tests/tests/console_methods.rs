@@ -22,7 +22,7 @@ async fn asking(world: &World, name: &str, command: &str) -> anyhow::Result<(Str
 }
 
 /// A client with a token of a session.
-async fn client_of(world: &World, session: &str) -> anyhow::Result<Rpc> {
+pub(crate) async fn client_of(world: &World, session: &str) -> anyhow::Result<Rpc> {
     let given = world.call("loopback.configure", json!({"session_id": session})).await?;
     let header = text(&given["mcp_config"]["mcpServers"]["plexus"]["headers"]["Authorization"]);
     Ok(Rpc::new(world.hub.url(), header.trim_start_matches("Bearer ")))

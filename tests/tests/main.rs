@@ -1,27 +1,34 @@
 //! The end-to-end tests, as one program: it links once, and the tests of all modules run side by side.
 //! Each module is named after the feature or the failure that it tests.
 
+mod adoption;
+mod attachments;
 mod attacker;
 mod audit;
 mod authority;
 mod background_work;
 mod bad_input;
+mod board;
 mod budget;
 mod chaos;
+mod compaction;
 mod conformance;
 mod console;
 mod console_methods;
 mod conversations;
 mod decisions;
+mod documented_commands;
 mod escalation;
 mod faults;
 mod file_helper;
 mod following_turns;
+mod hooks;
 mod hostile;
 mod housekeeping;
 mod hub_long_outage;
 mod hub_restart;
 mod large_messages;
+mod launcher;
 mod limits;
 mod loading;
 mod long_waits;
@@ -35,9 +42,11 @@ mod parent;
 mod permit;
 mod policy;
 mod questions;
+mod raw_output;
 mod versions;
 mod which_calls_ask;
 
+mod risks;
 mod sandbox;
 mod scopes;
 mod session_lifecycle;
@@ -47,8 +56,10 @@ mod stalls_and_retries;
 mod stop;
 mod streams;
 mod supervision_cost;
+mod system_prompts;
 mod terminal;
 mod tour;
 mod trees;
 mod unusual_requests;
+mod update;
 mod worktrees;

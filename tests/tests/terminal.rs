@@ -81,6 +81,58 @@ async fn model_errors_are_explained_cli_325() -> anyhow::Result<()> {
     model_errors_are_explained("2.1.325").await
 }
 
+/// A file of the prompt, commands typed in `plexus attach`, and words that only look like commands.
+async fn files_and_commands_at_the_terminal(version: &'static str) -> anyhow::Result<()> {
+    let setup = Setup::cli(version, Channel::Control, DoorKind::Rpc);
+    let Some(world) = setup.world("files_and_commands_at_the_terminal").await? else { return Ok(()) };
+    world.model.script("SEE-IT", (0..8).map(|_| Step::text("<summary>Seen.</summary>")).collect());
+    std::fs::write(world.file("shot.png"), b"\x89PNG\r\n\x1a\nrest")?;
+    let mut env = clean_env(&world.home, &world.model.url());
+    env.push(("TERM".to_owned(), "xterm".to_owned()));
+    env.push(("PLEXUS_DATA_DIR".to_owned(), world.hub.data_dir().display().to_string()));
+    let plexus = binaries::plexus()?;
+    let mut missing = Pty::start(&plexus, &["run", "--image", "none.png", "SEE-IT"], &world.work, &env)?;
+    missing.expect("cannot attach none.png: the file does not exist").await?;
+    assert_eq!(missing.end().await?, 2, "{}", missing.shown());
+    let mut run =
+        Pty::start(&plexus, &["run", "--name", "a", "--attach", "shot.png", "SEE-IT"], &world.work, &env)?;
+    run.expect("+ shot.png (image/png, 12 bytes)").await?;
+    run.expect("* complete").await?;
+    assert_eq!(run.end().await?, 0, "{}", run.shown());
+    let mut attached = Pty::start(&plexus, &["attach", "a"], &world.work, &env)?;
+    attached.expect("a> ").await?;
+    attached.press("/help\n")?;
+    attached.expect("/help is not a command here").await?;
+    attached.press("/attach none.png\n")?;
+    attached.expect("the file does not exist").await?;
+    attached.press("/attach shot.png\n")?;
+    attached.expect("attached to your next line").await?;
+    attached.press("again in /etc/hosts\n")?;
+    attached.expect("+ shot.png (image/png, 12 bytes)").await?;
+    attached.expect("* complete").await?;
+    attached.press("once more\n")?;
+    attached.expect("* complete").await?;
+    attached.press("/compact keep it\n")?;
+    attached.expect("The conversation was compacted").await?;
+    attached.expect("* complete").await?;
+    attached.press(CTRL_D)?;
+    assert_eq!(attached.end().await?, 0, "{}", attached.shown());
+    let requests = world.model.requests_for("SEE-IT");
+    let sent: String = requests.iter().map(|request| request["messages"].to_string()).collect();
+    assert!(sent.contains("again in /etc/hosts") && sent.contains("keep it") && !sent.contains("/help"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn files_and_commands_at_the_terminal_cli_197() -> anyhow::Result<()> {
+    files_and_commands_at_the_terminal("2.1.197").await
+}
+
+#[tokio::test]
+async fn files_and_commands_at_the_terminal_cli_325() -> anyhow::Result<()> {
+    files_and_commands_at_the_terminal("2.1.325").await
+}
+
 #[tokio::test]
 async fn a_person_answers_at_the_terminal_cli_197() -> anyhow::Result<()> {
     at_the_terminal("2.1.197").await

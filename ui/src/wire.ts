@@ -31,10 +31,13 @@ export type Answered =
   }
   | { type: 'error'; approval_id: ApprovalId; error: string; message: string };
 
+export type AnsweredBy = 'rule' | 'person' | 'agent' | 'hub';
+
 export interface Approval {
   id: ApprovalId;
   session_id: SessionId;
   session_name: SessionName;
+  session_path?: string;
   kind: ApprovalKind;
   tool_name: string;
   tool_use_id: string;
@@ -46,6 +49,8 @@ export interface Approval {
   passed?: EscalationStep[];
   passes_on_at?: number;
   reason?: string;
+  said?: string;
+  risks?: RiskMark[];
   suggestions?: Fields[];
   agent_id?: string;
   blocked_path?: string;
@@ -72,7 +77,21 @@ export type ApprovalKind = 'tool' | 'question' | 'plan' | 'budget';
 
 export type ApprovalStatus = 'pending' | 'allowed' | 'denied' | 'expired' | 'withdrawn';
 
+export type Asked = 'person' | 'agent';
+
 export type AskedOf = { kind: 'operator' } | { kind: 'session'; id: SessionId } | { kind: 'parent'; id: string };
+
+export interface AttachmentGiven {
+  name: string;
+  media_type: string;
+  data: string;
+}
+
+export interface AttachmentView {
+  name: string;
+  media_type: string;
+  bytes: number;
+}
 
 export type Attention = 'permission' | 'question' | 'plan' | 'budget' | 'rate_limited' | 'api_retry' | 'stalled';
 
@@ -84,6 +103,7 @@ export interface AuditEntry {
   right?: Right;
   session_id?: SessionId;
   session_name?: SessionName;
+  session_path?: string;
   approval_id?: ApprovalId;
   tool_use_id?: string;
   tool_name?: string;
@@ -105,12 +125,28 @@ export interface AuditHead {
   hash: string;
 }
 
-export type AuditKind = 'decision' | 'gate' | 'token' | 'policy' | 'session';
+export type AuditKind = 'decision' | 'gate' | 'token' | 'policy' | 'session' | 'template';
 
 export interface AuditRow {
   number: number;
   hash: string;
   entry: AuditEntry;
+}
+
+export type AuthorSource = 'settings' | 'base_commit';
+
+export interface BranchCommit {
+  id: string;
+  summary: string;
+  author: string;
+  time: number;
+}
+
+export interface BranchState {
+  uncommitted: number;
+  ahead?: number;
+  behind?: number;
+  merged: boolean;
 }
 
 export interface Budget {
@@ -131,7 +167,38 @@ export interface BudgetView {
 
 export type Channel = 'control' | 'mcp';
 
+export interface CommitProposal {
+  message: string;
+  author?: Person;
+  author_from?: AuthorSource;
+}
+
+export interface ConflictFile {
+  path: string;
+  sides: ConflictSides;
+  text?: string;
+  truncated?: boolean;
+}
+
+export interface ConflictSides {
+  base: boolean;
+  ours: boolean;
+  theirs: boolean;
+}
+
 export type Counts = 'fully' | 'narrowing' | 'within_scope';
+
+export type CurrentAction =
+  | { type: 'starting' }
+  | { type: 'thinking' }
+  | { type: 'tools'; calls: RunningCall[]; more?: number }
+  | {
+    type: 'approval';
+    kind: ApprovalKind;
+    call: RunningCall;
+    asked_of: AskedOf;
+    more?: number;
+  };
 
 export type Decider =
   | { kind: 'operator' }
@@ -151,6 +218,12 @@ export interface Decision {
   right: Right;
 }
 
+export interface Denial {
+  at: number;
+  by: Decider;
+  message?: string;
+}
+
 export type Effect = 'allow' | 'deny' | 'ask';
 
 export interface ErrorFrame {
@@ -163,6 +236,7 @@ export type ErrorKind =
   | 'session_not_found'
   | 'approval_not_found'
   | 'turn_not_found'
+  | 'run_not_found'
   | 'event_not_found'
   | 'tree_not_found'
   | 'node_not_found'
@@ -171,14 +245,18 @@ export type ErrorKind =
   | 'method_not_found'
   | 'name_taken'
   | 'token_not_found'
+  | 'template_not_found'
   | 'invalid_params'
   | 'unknown_field'
   | 'not_supported_yet'
   | 'bad_working_dir'
+  | 'claude_too_old'
   | 'bad_project'
   | 'bad_user_settings'
   | 'worktree_failed'
   | 'no_worktree'
+  | 'review_outdated'
+  | 'repository_refused'
   | 'setup_failed'
   | 'too_large'
   | 'turn_in_progress'
@@ -211,7 +289,13 @@ export interface EscalationStep {
 }
 
 export type Event =
-  | { type: 'start'; id: SessionId; user_position: Position; origin?: string }
+  | {
+    type: 'start';
+    id: SessionId;
+    user_position: Position;
+    origin?: string;
+    attachments?: AttachmentView[];
+  }
   | { type: 'content'; text: string; parent_tool_use_id?: string; truncated?: JournalRange }
   | { type: 'thinking'; text: string; parent_tool_use_id?: string; truncated?: JournalRange }
   | {
@@ -239,6 +323,7 @@ export type Event =
     is_error: boolean;
     parent_tool_use_id?: string;
     truncated?: JournalRange;
+    patch?: Hunk[];
   }
   | {
     type: 'complete';
@@ -260,6 +345,7 @@ export interface FileDiff {
   binary: boolean;
   patch?: string;
   truncated?: boolean;
+  image?: ImageDiff;
 }
 
 export type FileStatus = 'added' | 'modified' | 'deleted' | 'renamed' | 'untracked';
@@ -287,6 +373,66 @@ export interface Hit {
   node: NodeSummary;
 }
 
+export interface HookCommand {
+  type: HookKind;
+  command: string;
+  timeout?: number;
+}
+
+export interface HookGroup {
+  matcher?: string;
+  hooks: HookCommand[];
+}
+
+export type HookKind = 'command';
+
+export type Hooks = { [name: string]: HookGroup[] };
+
+export interface Hunk {
+  old_start: number;
+  new_start: number;
+  lines: string[];
+}
+
+export interface ImageDiff {
+  media_type: string;
+  old?: string;
+  new?: string;
+}
+
+export interface ImportItem {
+  kind: ImportKind;
+  name: string;
+  state: ImportState;
+  does: string;
+  file: string;
+  digest?: string;
+  text?: string;
+  with?: string[];
+  left_out?: string[];
+  reason?: string;
+}
+
+export type ImportKind = 'rule' | 'server' | 'agent' | 'skill';
+
+export interface ImportRemove {
+  kind: ImportKind;
+  name: string;
+}
+
+export type ImportState = 'new' | 'imported' | 'changed' | 'gone' | 'refused';
+
+export interface ImportTake {
+  kind: ImportKind;
+  name: string;
+  digest: string;
+}
+
+export interface ImportedView {
+  mcp_servers?: string[];
+  agents?: string[];
+}
+
 export type Isolation = 'worktree' | WorktreeIsolation;
 
 export type IsolationKind = 'worktree';
@@ -296,6 +442,35 @@ export interface JournalRange {
   start: number;
   end: number;
 }
+
+export interface Lane {
+  session_id: SessionId;
+  session_name: SessionName;
+  title?: string;
+  path: string;
+  depth: number;
+  spans: LaneSpan[];
+  marks: LaneMark[];
+  more_marks?: number;
+}
+
+export interface LaneMark {
+  approval_id: ApprovalId;
+  tool_name: string;
+  asked_at: number;
+  asked_of: Asked;
+  status: ApprovalStatus;
+  resolved_at?: number;
+  by?: AnsweredBy;
+}
+
+export interface LaneSpan {
+  state: LaneState;
+  from: number;
+  to: number;
+}
+
+export type LaneState = 'working' | 'waiting_for_agent' | 'waiting_for_person';
 
 export interface LeftBelow {
   session_id: SessionId;
@@ -330,6 +505,8 @@ export interface LoadsView {
   mcp_servers?: string[];
   user_settings?: string[];
   project?: ProjectView;
+  imported?: ImportedView;
+  hooks?: Hooks;
 }
 
 export interface McpServerGiven {
@@ -343,6 +520,8 @@ export interface McpServerGiven {
 }
 
 export type McpServerKind = 'stdio' | 'http' | 'sse' | 'inherited';
+
+export type MergeHow = 'merge' | 'rebase' | 'fast_forward' | 'squash';
 
 export interface Node {
   id: NodeId;
@@ -381,13 +560,32 @@ export interface NumberedEvent {
 
 export type Outcome = 'allow' | 'deny' | 'ask' | 'own_course';
 
+export interface OutputLine {
+  from: number;
+  bytes: number;
+  text: string;
+  truncated?: boolean;
+}
+
+export type OutputStream = 'journal' | 'stderr';
+
 export type PermissionMode = 'default' | 'acceptEdits' | 'plan';
+
+export interface Person {
+  name: string;
+  email: string;
+}
 
 export type PolicyName = 'own_course' | 'ask_all' | 'approvals' | 'plan' | 'allow_all';
 
 export interface Position {
   tree_id: TreeId;
   node_id: NodeId;
+}
+
+export interface ProjectRef {
+  name: string;
+  root: string;
 }
 
 export interface ProjectView {
@@ -420,13 +618,53 @@ export interface PurposeStep {
   name: SessionName;
 }
 
+export interface PushCommand {
+  remote: string;
+  url: string;
+  command: string;
+}
+
+export interface RecentDir {
+  path: string;
+  used_at: number;
+}
+
 export interface Remember {
   rule: string;
   session_id?: SessionId;
   expires_secs?: number;
 }
 
+export interface ResumableSession {
+  id: SessionId;
+  modified_at: number;
+  first_prompt: string;
+}
+
 export type Right = 'operator' | 'token' | 'ancestor' | 'rule' | 'expiry' | 'withdrawal' | 'fail_closed';
+
+export type RiskKind =
+  | 'denied_before'
+  | 'unclear'
+  | 'runs_downloaded_code'
+  | 'force_push'
+  | 'recursive_delete'
+  | 'credentials'
+  | 'privilege'
+  | 'system'
+  | 'publishes'
+  | 'runs_later'
+  | 'history_rewrite'
+  | 'permissions'
+  | 'outside_project'
+  | 'network'
+  | 'other';
+
+export interface RiskMark {
+  kind: RiskKind;
+  reason: string;
+  denial?: Denial;
+}
 
 export type Role = 'root' | 'user' | 'assistant' | 'outcome';
 
@@ -447,6 +685,11 @@ export interface RuleView {
   created_at: number;
 }
 
+export interface RunningCall {
+  tool_name: string;
+  summary: string;
+}
+
 export type SandboxKind = 'namespaces' | 'none';
 
 export interface SandboxView {
@@ -454,6 +697,22 @@ export interface SandboxView {
   terminals: Protection;
   descriptors: Protection;
   memory: Protection;
+}
+
+export interface SeriesBucket {
+  at: number;
+  cost_usd: number;
+  turns: number;
+  calls: number;
+  by_rule: number;
+  by_person: number;
+  by_agent: number;
+  allowed: number;
+  denied: number;
+  expired: number;
+  withdrawn: number;
+  waited_for_person_secs: number;
+  waited_for_agent_secs: number;
 }
 
 export interface SessionFrame {
@@ -471,10 +730,14 @@ export interface SessionView {
   id: SessionId;
   name: SessionName;
   path: string;
+  title?: string;
   status: Status;
   attention?: Attention[];
+  current_action?: CurrentAction;
+  last_activity_at: number;
   turn: number;
   working_dir: string;
+  project: ProjectRef;
   worktree?: WorktreeView;
   model?: string;
   channel: Channel;
@@ -486,6 +749,7 @@ export interface SessionView {
   depth: number;
   pending_approvals: number;
   cost_usd: number;
+  turn_cost_usd?: number;
   tree: TreeView;
   budget?: BudgetView;
   head: Position;
@@ -497,7 +761,9 @@ export interface SessionView {
   wall_missing?: string;
   sandbox?: SandboxView;
   loads?: LoadsView;
+  continues?: SessionId;
   created_at: number;
+  archived_at?: number;
   metadata?: Fields;
 }
 
@@ -516,6 +782,7 @@ export type Status = 'idle' | 'running' | 'awaiting_permission' | 'complete' | '
 export interface StreamView {
   session_id: SessionId;
   session_name: SessionName;
+  session_path: string;
   turn: number;
   status: Status;
   attention?: Attention[];
@@ -529,6 +796,21 @@ export type TargetFile =
   | { state: 'text'; path: string; text: string }
   | { state: 'missing'; path: string }
   | { state: 'unavailable'; path: string; reason: string };
+
+export type TemplateName = string;
+
+export interface TemplateView {
+  name: TemplateName;
+  prompt?: string;
+  working_dir?: string;
+  model?: string;
+  permission_mode?: PermissionMode;
+  policy?: PolicyName;
+  budget?: Budget;
+  isolation?: Isolation;
+  mcp_servers?: string[];
+  saved_at: number;
+}
 
 export interface Token {
   name: TokenName;
@@ -567,7 +849,7 @@ export interface TreeView {
   cost_usd: number;
 }
 
-export type Updated = 'new_name' | 'permission_mode' | 'model';
+export type Updated = 'new_name' | 'permission_mode' | 'model' | 'title' | 'archived';
 
 export interface WorktreeChanges {
   files: number;
@@ -590,6 +872,8 @@ export interface WorktreeView {
   branch: string;
   base?: string;
   changes?: WorktreeChanges;
+  base_branch?: string;
+  state?: BranchState;
   error?: string;
 }
 
@@ -652,6 +936,10 @@ export interface Methods {
     };
     result: { type: 'ok'; rows: AuditRow[]; next?: number };
   };
+  'audit.series': {
+    params: { from: number; to?: number; buckets?: number; session_id?: SessionId };
+    result: { type: 'ok'; from: number; to: number; bucket_secs: number; buckets: SeriesBucket[] };
+  };
   'audit.verify': {
     params: Record<string, never>;
     result: 
@@ -659,7 +947,13 @@ export interface Methods {
       | { type: 'broken'; number: number; why: string };
   };
   'claudecode.chat': {
-    params: { session_id?: SessionId; name?: string; prompt: string; expand?: boolean };
+    params: {
+      session_id?: SessionId;
+      name?: string;
+      prompt: string;
+      expand?: boolean;
+      attachments?: AttachmentGiven[];
+    };
     result: {
         type: 'ok';
         status: Status;
@@ -673,7 +967,35 @@ export interface Methods {
       };
   };
   'claudecode.chat_async': {
-    params: { session_id?: SessionId; name?: string; prompt: string; expand?: boolean };
+    params: {
+      session_id?: SessionId;
+      name?: string;
+      prompt: string;
+      expand?: boolean;
+      attachments?: AttachmentGiven[];
+    };
+    result: { type: 'started'; session_id: SessionId; turn: number; cursor: number };
+  };
+  'claudecode.commit': {
+    params: {
+      session_id?: SessionId;
+      name?: string;
+      digest: string;
+      message: string;
+      paths?: string[];
+      author?: Person;
+    };
+    result: {
+        type: 'ok';
+        head: string;
+        parent: string;
+        branch: string;
+        files: number;
+        converted?: string[];
+      };
+  };
+  'claudecode.compact': {
+    params: { session_id?: SessionId; name?: string; instructions?: string };
     result: { type: 'started'; session_id: SessionId; turn: number; cursor: number };
   };
   'claudecode.create': {
@@ -682,12 +1004,14 @@ export interface Methods {
       working_dir: string;
       model?: string;
       system_prompt?: string;
+      append_system_prompt?: string;
       loopback_enabled?: boolean;
       channel?: Channel;
       permission_mode?: PermissionMode;
       policy?: PolicyName;
       rules?: RuleGiven[];
       prompt?: string;
+      attachments?: AttachmentGiven[];
       env?: { [name: string]: string };
       hub_tools?: boolean;
       approval_timeout_secs?: number;
@@ -700,6 +1024,10 @@ export interface Methods {
       approve_scope?: string[];
       mcp_servers?: { [name: string]: McpServerGiven };
       trust_project?: boolean;
+      resume?: SessionId;
+      imported?: boolean;
+      hooks?: Hooks;
+      template?: TemplateName;
     };
     result: {
         type: 'created';
@@ -716,8 +1044,20 @@ export interface Methods {
     result: { type: 'ok'; session_id: SessionId; worktree?: LeftWorktree; below?: LeftBelow[] };
   };
   'claudecode.diff': {
-    params: { session_id?: SessionId; name?: string; path?: string };
-    result: { type: 'ok'; base: string; branch: string; files: FileDiff[]; truncated?: boolean };
+    params: { session_id?: SessionId; name?: string; path?: string; context_lines?: number };
+    result: {
+        type: 'ok';
+        base: string;
+        branch: string;
+        base_branch?: string;
+        digest?: string;
+        head?: string;
+        commits: BranchCommit[];
+        state: BranchState;
+        proposal: CommitProposal;
+        files: FileDiff[];
+        truncated?: boolean;
+      };
   };
   'claudecode.event': {
     params: { session_id?: SessionId; name?: string; turn?: number; seq: number };
@@ -731,13 +1071,67 @@ export interface Methods {
     params: { session_id?: SessionId; name?: string };
     result: { type: 'ok'; session: SessionView };
   };
+  'claudecode.import': {
+    params: { take?: ImportTake[]; remove?: ImportRemove[] };
+    result: { type: 'ok'; taken: ImportRemove[]; removed: ImportRemove[] };
+  };
+  'claudecode.imports': {
+    params: Record<string, never>;
+    result: { type: 'ok'; dir: string; items: ImportItem[] };
+  };
   'claudecode.interrupt': {
     params: { session_id?: SessionId; name?: string };
     result: { type: 'ok'; session_id: SessionId };
   };
+  'claudecode.keep_branch': {
+    params: { session_id?: SessionId; name?: string; remote_branch?: string };
+    result: { type: 'ok'; branch: string; head: string; uncommitted: number; pushes: PushCommand[] };
+  };
   'claudecode.list': {
-    params: Record<string, never>;
+    params: { archived?: boolean };
     result: { type: 'ok'; sessions: SessionView[] };
+  };
+  'claudecode.merge': {
+    params: {
+      session_id?: SessionId;
+      name?: string;
+      head: string;
+      how: MergeHow;
+      into?: string;
+      onto?: string;
+      message?: string;
+      author?: Person;
+    };
+    result: 
+      | { type: 'ok'; into: string; before: string; after: string; checkout?: string }
+      | {
+        type: 'conflicts';
+        into: string;
+        before: string;
+        commit?: string;
+        files: ConflictFile[];
+        truncated?: boolean;
+      };
+  };
+  'claudecode.output': {
+    params: {
+      session_id?: SessionId;
+      name?: string;
+      run?: number;
+      stream?: OutputStream;
+      from?: number;
+      limit?: number;
+      max_bytes?: number;
+    };
+    result: {
+        type: 'ok';
+        run: number;
+        latest_run: number;
+        running: boolean;
+        lines: OutputLine[];
+        next: number;
+        has_more: boolean;
+      };
   };
   'claudecode.poll': {
     params: {
@@ -761,12 +1155,26 @@ export interface Methods {
         has_more: boolean;
       };
   };
+  'claudecode.recent_dirs': {
+    params: Record<string, never>;
+    result: { type: 'ok'; dirs: RecentDir[] };
+  };
   'claudecode.rename': {
     params: { session_id?: SessionId; name?: string; new_name: SessionName };
     result: { type: 'ok'; session_id: SessionId };
   };
+  'claudecode.resumable': {
+    params: { working_dir: string; limit?: number };
+    result: { type: 'ok'; sessions: ResumableSession[] };
+  };
   'claudecode.send': {
-    params: { session_id?: SessionId; name?: string; prompt: string; expand?: boolean };
+    params: {
+      session_id?: SessionId;
+      name?: string;
+      prompt: string;
+      expand?: boolean;
+      attachments?: AttachmentGiven[];
+    };
     result: { type: 'sent'; session_id: SessionId; turn: number };
   };
   'claudecode.set_budget': {
@@ -789,6 +1197,26 @@ export interface Methods {
     params: { session_id?: SessionId; name?: string; finished?: boolean };
     result: { type: 'ok'; streams: StreamView[] };
   };
+  'claudecode.timeline': {
+    params: {
+      session_id?: SessionId;
+      name?: string;
+      from?: number;
+      to?: number;
+      resolution_secs?: number;
+      limit?: number;
+    };
+    result: {
+        type: 'ok';
+        from: number;
+        to: number;
+        now: number;
+        resolution_secs: number;
+        lanes: Lane[];
+        more_lanes?: number;
+        incomplete?: boolean;
+      };
+  };
   'claudecode.transcript': {
     params: {
       session_id?: SessionId;
@@ -810,6 +1238,8 @@ export interface Methods {
       new_name?: SessionName;
       model?: string;
       permission_mode?: PermissionMode;
+      title?: string;
+      archived?: boolean;
     };
     result: { type: 'ok'; session_id: SessionId; updated: Updated[] };
   };
@@ -884,11 +1314,11 @@ export interface Methods {
       };
   };
   'policy.add': {
-    params: { session_id?: SessionId; name?: SessionName; rules: RuleGiven[] };
+    params: { session_id?: SessionId; name?: string; rules: RuleGiven[] };
     result: { type: 'ok'; rules: RuleView[]; settled: ApprovalId[] };
   };
   'policy.list': {
-    params: { session_id?: SessionId; name?: SessionName };
+    params: { session_id?: SessionId; name?: string };
     result: { type: 'ok'; rules: RuleView[] };
   };
   'policy.preview': {
@@ -902,14 +1332,30 @@ export interface Methods {
     result: { type: 'ok'; number: number };
   };
   'policy.test': {
-    params: {
-      session_id?: SessionId;
-      name?: SessionName;
-      tool_name: string;
-      input: Fields;
-      cwd?: string;
-    };
+    params: { session_id?: SessionId; name?: string; tool_name: string; input: Fields; cwd?: string };
     result: { type: 'ok'; outcome: Outcome; why: string; rules: RuleView[] };
+  };
+  'template.delete': {
+    params: { name: TemplateName };
+    result: { type: 'ok'; name: TemplateName };
+  };
+  'template.list': {
+    params: Record<string, never>;
+    result: { type: 'ok'; templates: TemplateView[] };
+  };
+  'template.save': {
+    params: {
+      name: TemplateName;
+      prompt?: string;
+      working_dir?: string;
+      model?: string;
+      permission_mode?: PermissionMode;
+      policy?: PolicyName;
+      budget?: Budget;
+      isolation?: Isolation;
+      mcp_servers?: { [name: string]: McpServerGiven };
+    };
+    result: { type: 'ok'; name: TemplateName };
   };
   'token.list': {
     params: Record<string, never>;

@@ -8,19 +8,17 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail, ensure};
+use plexus_claude::TESTED_VERSIONS;
 
 use crate::cache::{self, npm};
 use crate::workspace::run as run_command;
-
-/// The versions that the tests use: the oldest supported and the newest known one, and two between them.
-const VERSIONS: [&str; 4] = ["2.1.197", "2.1.263", "2.1.290", "2.1.325"];
 
 /// The package that contains only the program for one platform; it needs no Node.
 const PACKAGE: &str = "@anthropic-ai/claude-code-linux-x64";
 
 /// Downloads every pinned program that is not in the cache, and prints which downloads failed.
 pub fn provide(cache: &Path) {
-    for version in VERSIONS {
+    for version in TESTED_VERSIONS {
         if let Err(error) = provide_one(cache, version, npm_pack) {
             eprintln!(
                 "xtask: cannot download Claude Code {version}, so the tests that need it are skipped: \

@@ -47,11 +47,19 @@ pub enum Conversation {
     },
 }
 
-/// The parameters of one launch of Claude Code.
+/// The slash commands, such as `/compact`, that Claude Code runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SlashCommands {
+    /// None, and no skills.
+    #[default]
+    Disabled,
+    /// Only Claude Code's own. Without setting sources it loads no commands of the project or the user.
+    BuiltIn,
+}
+
+/// The parameters of one launch of Claude Code, as arguments for its [`Launcher`](crate::Launcher).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchLine {
-    /// The `claude` program: an absolute path, or a name that is looked up in the child's `PATH`.
-    pub program: PathBuf,
     /// The child's working directory: an absolute path.
     pub working_dir: PathBuf,
     /// One of Claude Code's permission modes. Always passed, because Claude Code's default differs between versions.
@@ -68,14 +76,18 @@ pub struct LaunchLine {
     pub api_key_helper: Option<String>,
     /// A system prompt that replaces Claude Code's own.
     pub system_prompt: Option<String>,
+    /// Text that follows the system prompt.
+    pub append_system_prompt: Option<String>,
     /// Whether the child sends token deltas.
     pub partial_messages: bool,
+    /// The commands that it runs.
+    pub slash_commands: SlashCommands,
     /// The budget in dollars. Claude Code ends a turn that exceeds it.
     pub max_budget_usd: Option<String>,
 }
 
 impl LaunchLine {
-    /// The arguments after the program name.
+    /// The arguments of Claude Code.
     ///
     /// Text from other sources is passed as `--flag=value`. As a separate argument, a value that starts with a dash
     /// would be parsed as a flag.
@@ -109,7 +121,9 @@ impl LaunchLine {
         // CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD=1 in the environment.
         push(&["--add-dir", &self.working_dir.to_string_lossy()]);
         // Shell lines in `/command` files and skills run without approval.
-        push(&["--disable-slash-commands"]);
+        if self.slash_commands == SlashCommands::Disabled {
+            push(&["--disable-slash-commands"]);
+        }
         match &self.conversation {
             Conversation::New(id) => push(&[&format!("--session-id={id}")]),
             Conversation::Resume(id) => push(&[&format!("--resume={id}")]),
@@ -126,6 +140,9 @@ impl LaunchLine {
         }
         if let Some(prompt) = &self.system_prompt {
             push(&[&format!("--system-prompt={prompt}")]);
+        }
+        if let Some(prompt) = &self.append_system_prompt {
+            push(&[&format!("--append-system-prompt={prompt}")]);
         }
         args
     }
@@ -179,7 +196,7 @@ impl Default for JournalLimits {
 }
 
 /// How a child's standard streams are connected.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Streams {
     /// Line by line: the outbox feeds stdin, and stdout goes to the journal.
@@ -187,6 +204,11 @@ pub enum Streams {
     Lines,
     /// The child reads nothing. The log keeps the tail of its output.
     Log,
+    /// The child reads a copy of a file. Its stdout goes to the journal, and the log keeps the tail of its stderr.
+    Captured {
+        /// The file.
+        input: PathBuf,
+    },
 }
 
 impl Launch {
@@ -205,7 +227,6 @@ mod tests {
 
     fn line() -> LaunchLine {
         LaunchLine {
-            program: "/opt/claude".into(),
             working_dir: "/home/a/project".into(),
             permission_mode: "default".to_owned(),
             prompt_tool: Some(PromptTool::Stdio),
@@ -214,7 +235,9 @@ mod tests {
             model: None,
             api_key_helper: None,
             system_prompt: None,
+            append_system_prompt: None,
             partial_messages: false,
+            slash_commands: SlashCommands::Disabled,
             max_budget_usd: None,
         }
     }
@@ -237,16 +260,31 @@ mod tests {
             prompt_tool: Some(PromptTool::Mcp),
             conversation: Conversation::Resume("0b5c".to_owned()),
             model: Some("opus".to_owned()),
+            system_prompt: Some("Be brief.".to_owned()),
+            append_system_prompt: Some("Answer in German.".to_owned()),
             partial_messages: true,
             ..line()
         };
         let args = line.args();
-        for flag in
-            ["mcp__plexus__loopback_permit", "--resume=0b5c", "--model=opus", "--include-partial-messages"]
-        {
+        for flag in [
+            "mcp__plexus__loopback_permit",
+            "--resume=0b5c",
+            "--model=opus",
+            "--system-prompt=Be brief.",
+            "--append-system-prompt=Answer in German.",
+            "--include-partial-messages",
+        ] {
             assert!(args.iter().any(|arg| arg == flag), "{flag} is missing in {args:?}");
         }
         assert!(!args.iter().any(|arg| arg.starts_with("--session-id")));
+    }
+
+    #[test]
+    fn only_a_process_for_a_command_has_commands_and_it_ignores_the_same_settings() {
+        let with_commands = LaunchLine { slash_commands: SlashCommands::BuiltIn, ..line() }.args();
+        let mut without = line().args();
+        without.retain(|arg| arg != "--disable-slash-commands");
+        assert_eq!(with_commands, without);
     }
 
     #[test]
@@ -259,6 +297,7 @@ mod tests {
     fn untrusted_text_never_becomes_a_flag() {
         let line = LaunchLine {
             system_prompt: Some("--dangerously-skip-permissions".to_owned()),
+            append_system_prompt: Some("--dangerously-skip-permissions".to_owned()),
             model: Some("--help".to_owned()),
             ..line()
         };

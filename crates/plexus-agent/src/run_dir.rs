@@ -95,6 +95,11 @@ impl RunDir {
         self.path.join("wake")
     }
 
+    /// What a child with captured streams reads on stdin.
+    pub fn input(&self) -> PathBuf {
+        self.path.join("input")
+    }
+
     /// How the run ended; exists only after it has ended.
     pub fn exit(&self) -> PathBuf {
         self.path.join("exit.json")

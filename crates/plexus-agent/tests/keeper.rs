@@ -217,6 +217,19 @@ async fn a_keeper_is_found_by_its_identity_and_no_other_process_is() {
 }
 
 #[tokio::test]
+async fn a_captured_command_reads_its_input_and_its_streams_are_kept_apart() {
+    let input = vec![b'x'; 300_000];
+    let script = "wc -c; readlink /proc/self/fd/0; echo warning >&2; exit 3";
+    let run = Run::start_captured(script, &input);
+    assert_eq!(run.exit().await.code, Some(3));
+    let stdout = std::fs::read_to_string(run.dir.journal()).unwrap();
+    let (count, stdin) = stdout.trim().split_once('\n').unwrap();
+    assert_eq!(count.trim(), "300000");
+    assert!(stdin.starts_with("/memfd:"), "stdin is not a file of the data directory: {stdin}");
+    assert_eq!(stderr_tail(&run.dir, 9), ["warning"]);
+}
+
+#[tokio::test]
 async fn a_logged_command_reads_nothing_and_leaves_the_tail_of_its_output() {
     let run = Run::start_logged(
         "cat; echo to stdout; echo to stderr >&2; echo by name > /dev/stderr; \

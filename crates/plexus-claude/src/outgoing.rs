@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{PermissionResult, Version};
+use crate::{HookEvent, PermissionResult, Version};
 
 /// The id of the hub's PreToolUse callback.
 pub const GATE_CALLBACK: &str = "plexus_gate";
@@ -35,58 +35,156 @@ pub enum GateAnswer {
     },
 }
 
-/// The first message to a process. It registers the hub's callback for every tool, and additional agents by name.
-pub fn initialize(request_id: &str, agents: &Map<String, Value>) -> String {
-    // An omitted matcher matches every tool.
-    let gate = json!({"hookCallbackIds": [GATE_CALLBACK], "timeout": GATE_TIMEOUT_SECS});
-    initialize_with(request_id, json!({"subtype": "initialize", "hooks": {"PreToolUse": [gate]}}), agents)
+/// The contents of the first message to a process.
+#[derive(Debug, Clone, Copy)]
+pub struct Initialize<'a> {
+    /// Whether the process calls the hub before every tool.
+    pub gate: Gate,
+    /// The events for which the process calls the user's hooks.
+    pub hooks: &'a [HookEvent],
+    /// Additional agents, by name.
+    pub agents: &'a Map<String, Value>,
+    /// The system prompt of a resumed conversation.
+    pub system_prompt: ResumedSystemPrompt,
 }
 
-/// The first message to a process whose operator has disabled the gate.
-pub fn initialize_ungated(request_id: &str, agents: &Map<String, Value>) -> String {
-    initialize_with(request_id, json!({"subtype": "initialize"}), agents)
+/// Whether a process calls the hub before every tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gate {
+    /// It calls the hub.
+    Callback,
+    /// The operator has disabled the gate.
+    Disabled,
 }
 
-fn initialize_with(request_id: &str, mut body: Value, agents: &Map<String, Value>) -> String {
-    if !agents.is_empty() {
-        body["agents"] = Value::Object(agents.clone());
+/// The system prompt of a resumed conversation. Newer versions of Claude Code record the first one in the transcript.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResumedSystemPrompt {
+    /// The recorded one, if the version records it.
+    Recorded,
+    /// The one of this process.
+    Own,
+}
+
+impl Initialize<'_> {
+    /// The first message to a process.
+    pub fn line(self, request_id: &str) -> String {
+        let mut body = json!({"subtype": "initialize"});
+        // An omitted matcher matches every tool.
+        let callback = |id: &str| json!({"hookCallbackIds": [id], "timeout": GATE_TIMEOUT_SECS});
+        let mut hooks = Map::new();
+        if self.gate == Gate::Callback {
+            hooks.insert("PreToolUse".to_owned(), json!([callback(GATE_CALLBACK)]));
+        }
+        for event in self.hooks {
+            let matchers = hooks.entry(event.as_str()).or_insert_with(|| json!([]));
+            if let Value::Array(matchers) = matchers {
+                matchers.push(callback(event.callback()));
+            }
+        }
+        if !hooks.is_empty() {
+            body["hooks"] = Value::Object(hooks);
+        }
+        if !self.agents.is_empty() {
+            body["agents"] = Value::Object(self.agents.clone());
+        }
+        if self.system_prompt == ResumedSystemPrompt::Own {
+            body["systemPromptSnapshot"] = json!(false);
+        }
+        request(request_id, body)
     }
-    request(request_id, body)
+}
+
+/// A file of a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AttachedFile<'a> {
+    /// Its name, which the model receives as text before the file.
+    pub name: &'a str,
+    /// Its contents.
+    pub contents: FileContents<'a>,
+}
+
+/// The contents of a file of a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileContents<'a> {
+    /// An image, in base64.
+    Image {
+        /// Its type, such as `image/png`.
+        media_type: &'a str,
+        /// The base64.
+        data: &'a str,
+    },
+    /// A PDF document, in base64. Claude Code drops it from a message that it receives during a turn.
+    Pdf(&'a str),
+    /// Text.
+    Text(&'a str),
 }
 
 /// A prompt with its `uuid`, sent literally: Claude Code reads no `@path` and runs no `/command` in it.
 ///
 /// Claude Code examines only the last text block. A prompt that contains a path or command is therefore sent as two blocks, of which
-/// the last contains neither. `client_composed` requests the same from newer versions, except from those that then leave out the
-/// instructions of plan mode. A process whose version is unknown may be one of them.
-pub fn user_message(uuid: &str, text: &str, version: Option<Version>) -> String {
-    let content = match harmless_tail(text) {
-        None => json!(text),
-        Some(at) => json!([{"type": "text", "text": text[..at]}, {"type": "text", "text": text[at..]}]),
+/// the last contains neither. Files precede the prompt, so neither their names nor their texts are examined. `client_composed` requests
+/// the same from newer versions, except from those that then leave out the instructions of plan mode. A process whose version is
+/// unknown may be one of them.
+pub fn user_message(uuid: &str, text: &str, files: &[AttachedFile<'_>], version: Option<Version>) -> String {
+    let content = match (harmless_tail(text), files) {
+        (None, []) => json!(text),
+        (tail, files) => {
+            let (head, tail) = text.split_at(tail.unwrap_or(0));
+            let mut blocks: Vec<Value> = files.iter().flat_map(file_blocks).collect();
+            blocks.extend([head, tail].into_iter().filter(|part| !part.is_empty()).map(text_block));
+            Value::Array(blocks)
+        }
     };
-    let mut line = json!({
-        "type": "user",
-        "uuid": uuid,
-        "message": {"role": "user", "content": content},
-        "parent_tool_use_id": null,
-        "session_id": "",
-    });
+    let mut line = user_line(uuid, content);
     if version.is_some_and(|version| !version.drops_instructions_of_composed_prompts()) {
         line["client_composed"] = json!(true);
     }
     line.to_string()
 }
 
-/// A prompt with its `uuid`. Claude Code reads the files that it names as `@path`.
-pub fn user_message_expanded(uuid: &str, text: &str) -> String {
+/// A prompt with its `uuid`. Claude Code reads the files that the prompt names as `@path`, but examines no attached file.
+pub fn user_message_expanded(uuid: &str, text: &str, files: &[AttachedFile<'_>]) -> String {
+    let content = match files {
+        [] => json!(text),
+        files => files.iter().flat_map(file_blocks).chain([text_block(text)]).collect(),
+    };
+    user_line(uuid, content).to_string()
+}
+
+/// Claude Code's own command `/compact`, with its `uuid`. Only a process that was started with commands runs it.
+pub fn compact(uuid: &str, instructions: &str) -> String {
+    user_line(uuid, json!(format!("/compact {instructions}").trim_end())).to_string()
+}
+
+fn user_line(uuid: &str, content: Value) -> Value {
     json!({
         "type": "user",
         "uuid": uuid,
-        "message": {"role": "user", "content": text},
+        "message": {"role": "user", "content": content},
         "parent_tool_use_id": null,
         "session_id": "",
     })
-    .to_string()
+}
+
+fn text_block(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+/// The blocks of a file. A text says its name, because the API has no name for an image.
+fn file_blocks(file: &AttachedFile<'_>) -> Vec<Value> {
+    let name = file.name;
+    match file.contents {
+        FileContents::Image { media_type, data } => {
+            let source = json!({"type": "base64", "media_type": media_type, "data": data});
+            vec![text_block(&format!("Image {name}:")), json!({"type": "image", "source": source})]
+        }
+        FileContents::Pdf(data) => {
+            let source = json!({"type": "base64", "media_type": "application/pdf", "data": data});
+            vec![text_block(&format!("Document {name}:")), json!({"type": "document", "source": source})]
+        }
+        FileContents::Text(text) => vec![text_block(&format!("File {name}:\n\n{text}"))],
+    }
 }
 
 /// Interrupts the running turn.
@@ -149,7 +247,7 @@ fn request(request_id: &str, request: Value) -> String {
     json!({"type": "control_request", "request_id": request_id, "request": request}).to_string()
 }
 
-fn reply(request_id: &str, response: Value) -> String {
+pub(crate) fn reply(request_id: &str, response: Value) -> String {
     json!({
         "type": "control_response",
         "response": {"subtype": "success", "request_id": request_id, "response": response},
@@ -183,8 +281,12 @@ fn harmless_tail(text: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
+    fn gated(system_prompt: ResumedSystemPrompt, id: &str) -> String {
+        Initialize { gate: Gate::Callback, hooks: &[], agents: &Map::new(), system_prompt }.line(id)
+    }
+
     fn blocks(text: &str) -> Vec<String> {
-        let line: Value = serde_json::from_str(&user_message("u", text, None)).unwrap();
+        let line: Value = serde_json::from_str(&user_message("u", text, &[], None)).unwrap();
         match &line["message"]["content"] {
             Value::String(text) => vec![text.clone()],
             blocks => {
@@ -198,9 +300,16 @@ mod tests {
         let nasty = "a\nb\r\n\"\\\u{2028}\0é";
         let deny = PermissionResult::Deny { message: nasty.into(), interrupt: true };
         let lines = [
-            initialize(nasty, &Map::new()),
-            user_message(nasty, nasty, None),
-            user_message(nasty, &format!("@x {nasty}"), Version::parse("2.1.263")),
+            gated(ResumedSystemPrompt::Recorded, nasty),
+            user_message(nasty, nasty, &[], None),
+            user_message(nasty, &format!("@x {nasty}"), &[], Version::parse("2.1.263")),
+            user_message(
+                nasty,
+                nasty,
+                &[AttachedFile { name: nasty, contents: FileContents::Text(nasty) }],
+                None,
+            ),
+            compact(nasty, nasty),
             interrupt(nasty),
             mcp_status(nasty),
             set_permission_mode(nasty, nasty),
@@ -219,7 +328,28 @@ mod tests {
     #[test]
     fn the_gate_applies_to_every_tool() {
         let expected = r#"{"type":"control_request","request_id":"i","request":{"subtype":"initialize","hooks":{"PreToolUse":[{"hookCallbackIds":["plexus_gate"],"timeout":2147483}]}}}"#;
-        assert_eq!(initialize("i", &Map::new()), expected);
+        assert_eq!(gated(ResumedSystemPrompt::Recorded, "i"), expected);
+        let own: Value = serde_json::from_str(&gated(ResumedSystemPrompt::Own, "i")).unwrap();
+        assert_eq!(own["request"]["systemPromptSnapshot"], false);
+        let agents = &Map::new();
+        let system_prompt = ResumedSystemPrompt::Recorded;
+        let ungated = Initialize { gate: Gate::Disabled, hooks: &[], agents, system_prompt };
+        assert!(!ungated.line("i").contains("hooks"));
+    }
+
+    #[test]
+    fn the_gate_stays_the_first_callback_beside_the_users_hooks() {
+        let hooks = &[HookEvent::PreToolUse, HookEvent::Stop];
+        let system_prompt = ResumedSystemPrompt::Recorded;
+        let both = Initialize { gate: Gate::Callback, hooks, agents: &Map::new(), system_prompt };
+        let line: Value = serde_json::from_str(&both.line("i")).unwrap();
+        let ids = |event: &str| -> Vec<String> {
+            let matchers = line["request"]["hooks"][event].as_array().unwrap().iter();
+            matchers.map(|matcher| matcher["hookCallbackIds"][0].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(ids("PreToolUse"), ["plexus_gate", "plexus_hook_PreToolUse"]);
+        assert_eq!(ids("Stop"), ["plexus_hook_Stop"]);
+        assert!(line["request"]["hooks"]["PreToolUse"][0].get("matcher").is_none());
     }
 
     #[test]
@@ -252,6 +382,35 @@ mod tests {
         for text in ["hello", "", "a/b and c", "1 / 2"] {
             assert_eq!(blocks(text), [text]);
         }
+    }
+
+    #[test]
+    fn files_precede_the_prompt_so_that_claude_code_examines_only_the_prompt() {
+        let files = [
+            AttachedFile {
+                name: "a.png",
+                contents: FileContents::Image { media_type: "image/png", data: "AA==" },
+            },
+            AttachedFile { name: "@b.pdf", contents: FileContents::Pdf("BB==") },
+            AttachedFile { name: "c.md", contents: FileContents::Text("/compact @/etc/passwd") },
+        ];
+        let content = |line: &str| serde_json::from_str::<Value>(line).unwrap()["message"]["content"].take();
+        let files_only = json!([
+            {"type": "text", "text": "Image a.png:"},
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}},
+            {"type": "text", "text": "Document @b.pdf:"},
+            {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "BB=="}},
+            {"type": "text", "text": "File c.md:\n\n/compact @/etc/passwd"},
+        ]);
+        for (text, tail) in [("look", vec!["look"]), ("look at @x", vec!["look at @", "x"])] {
+            let mut expected = files_only.as_array().unwrap().clone();
+            expected.extend(tail.into_iter().map(text_block));
+            assert_eq!(content(&user_message("u", text, &files, None)), Value::Array(expected));
+        }
+        let expanded = content(&user_message_expanded("u", "look at @x", &files));
+        assert_eq!(expanded.as_array().unwrap().last(), Some(&text_block("look at @x")));
+        assert_eq!(content(&compact("u", "")), "/compact");
+        assert_eq!(content(&compact("u", "keep it")), "/compact keep it");
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub fn sent_id(line: &[u8]) -> Option<SentId> {
 mod tests {
     use super::*;
     use crate::{
-        GateAnswer, PermissionResult, initialize, reply_error, reply_gate, reply_permission, user_message,
+        GateAnswer, PermissionResult, mcp_status, reply_error, reply_gate, reply_permission, user_message,
     };
 
     #[test]
@@ -46,16 +46,16 @@ mod tests {
             updated_input: Object::from_iter([("request_id".to_owned(), Value::from("not this"))]),
             updated_permissions: vec![],
         };
-        assert_eq!(id(initialize("a", &serde_json::Map::new())), Some(SentId::Request("a".into())));
+        assert_eq!(id(mcp_status("a")), Some(SentId::Request("a".into())));
         assert_eq!(id(reply_permission("b", &allow)), Some(SentId::Reply("b".into())));
         assert_eq!(id(reply_gate("c", &GateAnswer::NoOpinion)), Some(SentId::Reply("c".into())));
         assert_eq!(id(reply_error("d", "no")), Some(SentId::Reply("d".into())));
-        assert_eq!(id(user_message("e", "hello @x", None)), Some(SentId::Prompt("e".into())));
+        assert_eq!(id(user_message("e", "hello @x", &[], None)), Some(SentId::Prompt("e".into())));
     }
 
     #[test]
     fn the_id_of_a_prompt_of_16_megabytes_is_read_back() {
-        let line = user_message("e", &"sixteen bytes é\n".repeat(1024 * 1024), None);
+        let line = user_message("e", &"sixteen bytes é\n".repeat(1024 * 1024), &[], None);
         assert_eq!(sent_id(line.as_bytes()), Some(SentId::Prompt("e".into())));
     }
 

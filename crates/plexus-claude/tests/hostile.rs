@@ -1,6 +1,6 @@
 //! Invalid lines: none is parsed as something harmless, and none stops the parser.
 
-use plexus_claude::{Block, Incoming, Request, RequestBody, parse, parse_oversized};
+use plexus_claude::{Block, Hunk, Incoming, Request, RequestBody, parse, parse_oversized};
 use serde_json::{Value, json};
 
 fn body(request: Value) -> RequestBody {
@@ -232,4 +232,24 @@ fn a_failing_reader_yields_garbage() {
         }
     }
     assert_eq!(parse_oversized(Broken, 100), Incoming::Rubbish { text: String::new() });
+}
+
+#[test]
+fn a_change_of_a_file_is_read_whole_or_not_at_all() {
+    let patch_of = |patch: Value| {
+        let result = json!({"type": "tool_result", "tool_use_id": "t", "content": "ok"});
+        let line = json!({"type": "user", "message": {"role": "user", "content": [result]},
+            "tool_use_result": {"structuredPatch": patch, "originalFile": "a"}});
+        let Incoming::User(user) = parse(line.to_string().as_bytes()) else { panic!() };
+        user.patch
+    };
+    let hunk = json!({"oldStart": 3, "oldLines": 1, "newStart": 4, "newLines": 1, "lines": ["-a", "+b"]});
+    let read = Hunk { old_start: 3, new_start: 4, lines: vec!["-a".to_owned(), "+b".to_owned()] };
+    assert_eq!(patch_of(json!([hunk])), [read]);
+    for (field, odd) in [("oldStart", json!(-1)), ("newStart", json!("4")), ("lines", json!(["-a", 7]))] {
+        let mut odd_hunk = hunk.clone();
+        odd_hunk[field] = odd;
+        assert_eq!(patch_of(json!([hunk, odd_hunk])), [], "{field}");
+    }
+    assert_eq!(patch_of(json!("none")), []);
 }

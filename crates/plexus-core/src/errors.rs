@@ -9,13 +9,16 @@ pub(crate) fn store_error(error: StoreError) -> Error {
     match error {
         StoreError::Refused(refusal) => {
             let kind = match &refusal {
-                Refusal::NameTaken(_) => ErrorKind::NameTaken,
+                Refusal::NameTaken(_) | Refusal::ArchivedNameTaken(_) => ErrorKind::NameTaken,
+                Refusal::Busy(_) => ErrorKind::TurnInProgress,
                 Refusal::NoSuchSession(_) => ErrorKind::SessionNotFound,
                 Refusal::TurnInProgress(_) => ErrorKind::TurnInProgress,
                 Refusal::NoSuchApproval(_) => ErrorKind::ApprovalNotFound,
                 Refusal::NoSuchNode(_) => ErrorKind::NodeNotFound,
                 Refusal::TokenNameTaken(_) => ErrorKind::NameTaken,
                 Refusal::NoSuchToken(_) => ErrorKind::TokenNotFound,
+                Refusal::NoSuchTemplate(_) => ErrorKind::TemplateNotFound,
+                Refusal::TooManyTemplates(_) => ErrorKind::LimitReached,
                 Refusal::NoSuchRule(_) => ErrorKind::RuleNotFound,
                 Refusal::BudgetExceeded(row) => {
                     return budget_error(ErrorKind::BudgetExceeded, row, refusal.to_string());

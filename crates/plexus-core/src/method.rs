@@ -16,6 +16,9 @@ use serde_json::{Value, json};
 
 use crate::callers::access::{Admitted, Needs};
 
+/// Marks a parameter in a schema that only the operator may pass. It is not part of the tools of agents.
+const OPERATOR_ONLY: &str = "x-plexus-operator";
+
 /// Who gets a method as a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
@@ -152,6 +155,15 @@ impl<C: Send + Sync + 'static> Method<C> {
     /// The types of its parameters and result, for generated clients.
     pub fn types(&self, schemas: &mut NamedSchemas) -> MethodTypes {
         (self.types)(schemas)
+    }
+
+    /// The schema of its parameters as an MCP tool, without the parameters that only the operator may pass.
+    pub fn tool_params(&self) -> Object {
+        let mut params = self.params.clone();
+        if let Some(properties) = params.get_mut("properties").and_then(Value::as_object_mut) {
+            properties.retain(|_, property| property.get(OPERATOR_ONLY).is_none());
+        }
+        params
     }
 
     /// The name of this method as an MCP tool.

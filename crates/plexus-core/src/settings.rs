@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use plexus_agent::Launcher;
 use plexus_protocol::SessionId;
+use plexus_protocol::claudecode::Person;
 
 use crate::{Limits, Tracing};
 
@@ -34,8 +36,8 @@ pub struct Settings {
     pub data_dir: PathBuf,
     /// The directory for worktrees; by default next to the data directory.
     pub worktrees_dir: Option<PathBuf>,
-    /// The Claude Code program: a path, or a name to look up in `PATH`.
-    pub claude: PathBuf,
+    /// The command that starts Claude Code.
+    pub claude: Launcher,
     /// The path of this program, to start keepers, file helpers and relays.
     pub plexus: PathBuf,
     /// Whether children start without the hub's environment; for tests.
@@ -46,6 +48,8 @@ pub struct Settings {
     pub session_env: Vec<String>,
     /// The user's own Claude Code settings. Children get a small part of them, or nothing if this is `None`.
     pub user_settings: Option<PathBuf>,
+    /// The file in which the user's Claude Code keeps MCP servers, for imports.
+    pub user_state: Option<PathBuf>,
     /// The file in which the user's hubs list their data directories, so that each hub hides all of them from its
     /// children.
     pub hubs_list: Option<PathBuf>,
@@ -77,6 +81,8 @@ pub struct Settings {
     pub retention: Retention,
     /// Notifications for an operator who is not watching; `None` for no notifications.
     pub notify: Option<NotifySettings>,
+    /// The author of commits that the operator makes in worktrees; by default the author of the base commit.
+    pub git_author: Option<Person>,
     /// A file outside the data directory that receives heads of the audit log.
     pub audit_head_file: Option<PathBuf>,
 }
@@ -87,12 +93,13 @@ impl Settings {
         Self {
             data_dir,
             worktrees_dir: None,
-            claude: "claude".into(),
+            claude: Launcher::default(),
             plexus,
             clean_env: false,
             home: None,
             session_env: Vec::new(),
             user_settings: None,
+            user_state: None,
             hubs_list: None,
             sandbox: SandboxSetting::default(),
             tracing: Tracing::default(),
@@ -108,6 +115,7 @@ impl Settings {
             limits: Limits::default(),
             retention: Retention::default(),
             notify: None,
+            git_author: None,
             audit_head_file: None,
         }
     }

@@ -12,12 +12,13 @@ use crate::deltas::Deltas;
 use crate::disk::Disk;
 use crate::escalation::Escalation;
 use crate::limits::Reservations;
-use crate::loading::UserSettings;
+use crate::loading::{Imports, UserSettings};
 use crate::metrics::Metrics;
 use crate::policy::Policies;
 use crate::processes::files::Files;
 use crate::processes::keepers::Keepers;
 use crate::processes::sandbox::SandboxSetup;
+use crate::processes::sandboxed_command::CommandRunner;
 use crate::tasks::Tasks;
 use crate::{Address, Settings};
 use plexus_book::{Book, Commits};
@@ -41,6 +42,7 @@ pub(crate) struct Parts {
     pub(crate) sandbox: SandboxSetup,
     pub(crate) files: Files,
     pub(crate) user_settings: UserSettings,
+    pub(crate) imports: Imports,
     pub(crate) keepers: Keepers,
     /// Permits to hold many unstored lines in memory.
     pub(crate) reading: Arc<Semaphore>,
@@ -51,5 +53,16 @@ impl Parts {
     /// Commits changes. They are published when they are durable.
     pub(crate) async fn commit(&self, changes: Vec<Change>) -> Result<Committed, StoreError> {
         self.commits.commit(changes).await
+    }
+
+    /// Runs commands in the children's sandbox.
+    pub(crate) fn commands(&self) -> CommandRunner<'_> {
+        CommandRunner {
+            own_program: &self.own_program,
+            settings: &self.settings,
+            sandbox: &self.sandbox,
+            keepers: &self.keepers,
+            closing: self.tasks.closing(),
+        }
     }
 }

@@ -26,15 +26,19 @@ pub(crate) fn session_row(name: &str) -> SessionRow {
         deleted_at: None,
         cost_usd: 0.0,
         woken_to: 0,
+        title: None,
+        archived_at: None,
     }
 }
 
 pub(crate) fn session_config() -> SessionConfig {
     SessionConfig {
         working_dir: "/w".to_owned(),
+        repository: None,
         worktree: None,
         model: None,
         system_prompt: None,
+        append_system_prompt: None,
         loopback_enabled: true,
         channel: Channel::Control,
         permission_mode: PermissionMode::Default,
@@ -43,6 +47,7 @@ pub(crate) fn session_config() -> SessionConfig {
         env: BTreeMap::new(),
         mcp_servers: BTreeMap::new(),
         project: None,
+        imported: None,
         hub_tools: false,
         approve_scope: Vec::new(),
         approval_timeout_secs: None,
@@ -50,6 +55,8 @@ pub(crate) fn session_config() -> SessionConfig {
         wake: false,
         metadata: None,
         forked: None,
+        continues: None,
+        hooks: None,
     }
 }
 

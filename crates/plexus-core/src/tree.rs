@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use plexus_protocol::claudecode::TreeView;
-use plexus_protocol::{AskedOf, Principal};
+use plexus_protocol::{Principal, join_path, root_path};
 use plexus_store::{SessionRow, SessionWithState, TurnStatus};
 
 /// Trees are a few levels deep. This limit only stops a walk over a damaged store.
@@ -40,7 +40,7 @@ pub(crate) fn visible_to(principal: &Principal, sessions: Vec<SessionWithState>)
     };
     let tops = sessions.iter().enumerate().rev().filter(|(_, it)| is_top(it));
     let mut left: Vec<Unvisited> =
-        tops.map(|(at, it)| Unvisited { at, depth: 0, path: root_path(principal, &it.row) }).collect();
+        tops.map(|(at, it)| Unvisited { at, depth: 0, path: top_path(principal, &it.row) }).collect();
     let names: Vec<String> = sessions.iter().map(|it| it.row.name.to_string()).collect();
     let mut sessions: Vec<Option<SessionWithState>> = sessions.into_iter().map(Some).collect();
     let mut seen: Vec<VisibleSession> = Vec::new();
@@ -60,6 +60,22 @@ pub(crate) fn visible_to(principal: &Principal, sessions: Vec<SessionWithState>)
     seen
 }
 
+/// The sessions without the archived ones. An archived session stays if one below it is not archived. `seen` must be in tree
+/// order; the totals of each session still count its archived descendants.
+pub(crate) fn without_archived(seen: Vec<VisibleSession>) -> Vec<VisibleSession> {
+    let mut listed: Vec<VisibleSession> = Vec::with_capacity(seen.len());
+    for one in seen.into_iter().rev() {
+        // The session that was listed last follows this one in tree order. If it is deeper, it is below this one: a session
+        // between the two would be above it and therefore listed.
+        let is_above = listed.last().is_some_and(|next| next.depth > one.depth);
+        if one.session.row.archived_at.is_none() || is_above {
+            listed.push(one);
+        }
+    }
+    listed.reverse();
+    listed
+}
+
 /// A session whose parent was visited.
 struct Unvisited {
     at: usize,
@@ -67,20 +83,12 @@ struct Unvisited {
     path: String,
 }
 
-/// The path of a session at the top of what the caller sees. For other callers than the agent itself, a session of an agent
-/// outside the hub is below the name of that agent.
-pub(crate) fn root_path(principal: &Principal, session: &SessionRow) -> String {
-    match (principal, &session.answers_to) {
-        (Principal::Operator | Principal::Token { .. }, AskedOf::Parent { id }) => {
-            join_path(id, session.name.as_str())
-        }
-        _ => session.name.to_string(),
+/// The path of a session at the top of what the caller sees. An agent outside the hub does not see its own name in it.
+pub(crate) fn top_path(principal: &Principal, session: &SessionRow) -> String {
+    match principal {
+        Principal::Operator | Principal::Token { .. } => root_path(&session.answers_to, &session.name),
+        Principal::Parent { .. } | Principal::Session { .. } => session.name.to_string(),
     }
-}
-
-/// The path of a session below another one.
-pub(crate) fn join_path(above: &str, name: &str) -> String {
-    format!("{above}/{name}")
 }
 
 fn key(session: &SessionWithState) -> String {
@@ -121,7 +129,8 @@ fn add_up(seen: &mut [VisibleSession]) {
 
 #[cfg(test)]
 mod tests {
-    use plexus_protocol::{ApprovalKind, SessionId};
+    use plexus_protocol::{ApprovalKind, AskedOf, SessionId};
+    use plexus_store::OpenCall;
 
     use super::*;
     use crate::test_support::session_row;
@@ -129,7 +138,14 @@ mod tests {
     /// A session with one open approval and a cost of one dollar.
     fn session(name: &str, answers_to: AskedOf) -> SessionWithState {
         let row = SessionRow { answers_to, cost_usd: 1.0, ..session_row(name) };
-        SessionWithState { row, turn: None, open: vec![ApprovalKind::Tool], budget: Vec::new() }
+        let open = OpenCall {
+            kind: ApprovalKind::Tool,
+            tool_name: "Bash".to_owned(),
+            tool_use_id: "toolu_1".to_owned(),
+            asked_of: AskedOf::Operator,
+        };
+        let (calls, budget) = (Vec::new(), Vec::new());
+        SessionWithState { row, turn: None, open: vec![open], calls, budget, last_event_at: None }
     }
 
     fn below(parent: &SessionWithState, name: &str) -> SessionWithState {
@@ -185,6 +201,25 @@ mod tests {
         );
         assert_eq!(paths(&outside), ["b", "b/b1"]);
         assert_eq!(paths(&Principal::Session { id: a1.row.id, run: 1 }), ["a1", "a1/a11"]);
+    }
+
+    #[test]
+    fn archived_sessions_are_left_out_unless_one_below_is_not_archived() {
+        let archived = |session: SessionWithState| {
+            let row = SessionRow { archived_at: Some(1), ..session.row };
+            SessionWithState { row, ..session }
+        };
+        let a = archived(session("a", AskedOf::Operator));
+        let a1 = archived(below(&a, "a1"));
+        let a11 = below(&a1, "a11");
+        let a2 = archived(below(&a, "a2"));
+        let b = archived(session("b", AskedOf::Operator));
+        let b1 = archived(below(&b, "b1"));
+        let c = session("c", AskedOf::Operator);
+        let c1 = archived(below(&c, "c1"));
+        let seen = visible_to(&Principal::Operator, vec![a, a1, a11, a2, b, b1, c, c1]);
+        let listed = without_archived(seen);
+        assert_eq!(shown(&listed), expected(&[("a", 0, 4), ("a1", 1, 2), ("a11", 2, 1), ("c", 0, 2)]));
     }
 
     #[test]

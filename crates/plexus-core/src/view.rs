@@ -9,19 +9,59 @@ use plexus_protocol::worktree::WorktreeView;
 use plexus_protocol::{
     Approval, ApprovalKind, Attention, MAX_TEXT_BYTES, NumberedEvent, Object, shorten, visible,
 };
-use plexus_store::{ApprovalRow, EventRow, SessionWithState, TurnStatus};
+use plexus_store::{ApprovalRow, EventRow, SessionWithState, StoreError, TurnStatus};
 use serde_json::Value;
 
 use crate::budget_requests;
+use crate::callers::access::Reader;
+use crate::callers::names::Paths;
+use crate::current_action::current_action;
 use crate::processes::keepers::Keepers;
-use crate::session::{trouble_of, waits_for_budget};
+use crate::project_ref::project_of;
+use crate::session::{cost_so_far, trouble_of, waits_for_budget};
 use crate::tree::VisibleSession;
 
-/// The maximum bytes of a text in a one-line summary.
-const LINE_BYTES: usize = 200;
+/// An approval as a caller sees it, with the path of its session.
+pub(crate) async fn approval(
+    row: ApprovalRow,
+    paths: &mut Paths<'_>,
+    max_bytes: usize,
+) -> Result<Approval, StoreError> {
+    let session_path = paths.path(row.approval.session_id).await?;
+    Ok(Approval { session_path, ..truncated(row, max_bytes) })
+}
 
-/// An approval as callers see it, each field truncated at `max_bytes`. A truncated approval has no digest.
-pub(crate) fn approval(row: ApprovalRow, max_bytes: usize) -> Approval {
+/// An approval in a list. For an agent it is shorter, because agents pay for every byte: without the risk marks and the text
+/// before the call, which `loopback.get` returns.
+pub(crate) async fn listed_approval(
+    row: ApprovalRow,
+    paths: &mut Paths<'_>,
+    max_bytes: usize,
+    reader: Reader,
+) -> Result<Approval, StoreError> {
+    let approval = approval(row, paths, max_bytes).await?;
+    Ok(match reader {
+        Reader::Person => approval,
+        Reader::Agent => Approval { said: None, risks: None, ..approval },
+    })
+}
+
+/// A list of approvals as a caller sees it.
+pub(crate) async fn approvals(
+    rows: impl IntoIterator<Item = ApprovalRow>,
+    mut paths: Paths<'_>,
+    max_bytes: usize,
+    reader: Reader,
+) -> Result<Vec<Approval>, StoreError> {
+    let mut shown = Vec::new();
+    for row in rows {
+        shown.push(listed_approval(row, &mut paths, max_bytes, reader).await?);
+    }
+    Ok(shown)
+}
+
+/// An approval with each field truncated at `max_bytes`. A truncated approval has no digest.
+fn truncated(row: ApprovalRow, max_bytes: usize) -> Approval {
     let mut approval = row.approval;
     let mut input = Value::Object(std::mem::take(&mut approval.input));
     approval.truncated = shorten(&mut input, max_bytes);
@@ -31,10 +71,13 @@ pub(crate) fn approval(row: ApprovalRow, max_bytes: usize) -> Approval {
     if approval.truncated {
         approval.digest = None;
     }
-    for text in [Some(&mut approval.tool_name), approval.reason.as_mut(), approval.blocked_path.as_mut()]
-        .into_iter()
-        .flatten()
-    {
+    let texts = [
+        Some(&mut approval.tool_name),
+        approval.reason.as_mut(),
+        approval.blocked_path.as_mut(),
+        approval.said.as_mut(),
+    ];
+    for text in texts.into_iter().flatten() {
         if let Some(clean) = visible(text) {
             *text = clean;
         }
@@ -50,27 +93,6 @@ pub(crate) fn event(row: EventRow, max_bytes: usize) -> NumberedEvent {
     let mut event = row.event;
     let truncated = shorten(&mut event, max_bytes);
     NumberedEvent { seq: row.seq, event, at: row.at, truncated }
-}
-
-/// The field of an input that best describes the call.
-pub(crate) fn about(input: &Object) -> Option<&str> {
-    let telling = ["command", "file_path", "notebook_path", "plan", "url", "limit"];
-    telling.iter().find_map(|field| input.get(*field).and_then(Value::as_str))
-}
-
-/// A one-line summary of a call.
-pub(crate) fn summary(input: &Object) -> String {
-    about(input).map_or_else(|| line(&Value::Object(input.clone()).to_string()), line)
-}
-
-/// The first line of a text, truncated and escaped. A trailing `…` means that more text follows.
-pub(crate) fn line(text: &str) -> String {
-    let text = text.trim_end();
-    let mut first = Value::from(text.lines().next().unwrap_or_default());
-    let more_lines = text.lines().nth(1).is_some();
-    let cut = shorten(&mut first, LINE_BYTES) || more_lines;
-    let first = first.as_str().unwrap_or_default();
-    if cut { format!("{first}…") } else { first.to_owned() }
 }
 
 /// The status of a session, from its latest turn and its open approvals.
@@ -99,8 +121,16 @@ pub(crate) fn attention(
 
 /// A session as `get` and `list` show it.
 pub(crate) fn session_view(seen: VisibleSession, keepers: &Keepers) -> SessionView {
-    let VisibleSession { session: SessionWithState { row: session, turn, open, budget }, depth, path, tree } =
-        seen;
+    let current_action = current_action(&seen.session);
+    let VisibleSession { session, depth, path, tree } = seen;
+    let SessionWithState { row: session, turn, open, budget, last_event_at, calls: _ } = session;
+    let project = project_of(&session.config);
+    let last_activity_at = last_event_at
+        .or_else(|| turn.as_ref().map(|turn| turn.started_at))
+        .map_or(session.created_at, |at| at.max(session.created_at));
+    let kinds: Vec<ApprovalKind> = open.iter().map(|open| open.kind).collect();
+    let running = turn.as_ref().filter(|turn| turn.status == TurnStatus::Running);
+    let turn_cost_usd = running.and_then(|turn| cost_so_far(&turn.progress));
     let (is, progress) = (turn.as_ref().map(|turn| turn.status), turn.as_ref().map(|turn| &turn.progress));
     let mut metadata = session.config.metadata.map(Value::Object);
     if let Some(metadata) = metadata.as_mut() {
@@ -110,15 +140,21 @@ pub(crate) fn session_view(seen: VisibleSession, keepers: &Keepers) -> SessionVi
         id: session.id,
         name: session.name,
         path,
-        status: status(is, &open),
-        attention: attention(is.zip(progress), open.iter().copied()),
+        title: session.title,
+        status: status(is, &kinds),
+        attention: attention(is.zip(progress), kinds.into_iter()),
+        current_action,
+        last_activity_at,
         turn: session.latest_turn,
         working_dir: session.config.working_dir,
+        project,
         worktree: session.config.worktree.map(|worktree| WorktreeView {
             path: worktree.path,
             branch: worktree.branch,
             base: None,
             changes: None,
+            base_branch: None,
+            state: None,
             error: None,
         }),
         model: session.config.model,
@@ -132,6 +168,7 @@ pub(crate) fn session_view(seen: VisibleSession, keepers: &Keepers) -> SessionVi
         depth,
         pending_approvals: open.len() as u64,
         cost_usd: session.cost_usd,
+        turn_cost_usd,
         tree,
         budget: budget_requests::view(&budget),
         head: Position { tree_id: session.tree, node_id: session.head },
@@ -143,7 +180,9 @@ pub(crate) fn session_view(seen: VisibleSession, keepers: &Keepers) -> SessionVi
         wall_missing: None,
         sandbox: None,
         loads: None,
+        continues: session.config.continues,
         created_at: session.created_at,
+        archived_at: session.archived_at,
         metadata: metadata.and_then(|metadata| match metadata {
             Value::Object(object) => Some(object),
             _ => None::<Object>,

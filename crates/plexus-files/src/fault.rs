@@ -23,6 +23,10 @@ pub enum FaultAbout {
     Base,
     /// The files to copy.
     Copy,
+    /// The reviewed state, which is no longer the present one.
+    Review,
+    /// The state of the repository, which does not permit the operation.
+    Repository,
     /// No part of the request.
     Nothing,
 }
@@ -37,6 +41,8 @@ impl From<WorktreeError> for WorktreeFault {
             | WorktreeError::NotInTree(_) => FaultAbout::WorkingDir,
             WorktreeError::NoSuchBase { .. } => FaultAbout::Base,
             WorktreeError::Copy { .. } => FaultAbout::Copy,
+            WorktreeError::Changed | WorktreeError::BranchChanged(_) => FaultAbout::Review,
+            WorktreeError::Refused(_) => FaultAbout::Repository,
             WorktreeError::Moved(_)
             | WorktreeError::NoRecord
             | WorktreeError::TooMuch

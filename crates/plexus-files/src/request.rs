@@ -13,15 +13,23 @@ use crate::verbs::append_line::AppendLine;
 use crate::verbs::count_changes::CountChanges;
 use crate::verbs::create_worktree::CreateWorktree;
 use crate::verbs::diff_worktree::DiffWorktree;
+use crate::verbs::find_pushable::FindPushable;
 use crate::verbs::find_transcript::FindTranscript;
 use crate::verbs::is_unchanged::IsUnchanged;
+use crate::verbs::list_transcripts::ListTranscripts;
 use crate::verbs::named_files::NamedFiles;
 use crate::verbs::plan_worktree::PlanWorktree;
+use crate::verbs::prepare_commit::PrepareCommit;
+use crate::verbs::prepare_merge::PrepareMerge;
 use crate::verbs::read_file::ReadFile;
 use crate::verbs::read_project::ReadProject;
+use crate::verbs::read_transcript::ReadTranscript;
+use crate::verbs::read_user_config::ReadUserConfig;
+use crate::verbs::recover_update::RecoverUpdate;
 use crate::verbs::remove_worktree::RemoveWorktree;
 use crate::verbs::resolve_dir::ResolveDir;
 use crate::verbs::take_baseline::TakeBaseline;
+use crate::verbs::update_branch::UpdateBranch;
 
 /// One kind of file work.
 pub trait Verb: Into<Request> {
@@ -85,14 +93,30 @@ pub enum Request {
     IsUnchanged(IsUnchanged),
     /// See [`CreateWorktree`].
     CreateWorktree(CreateWorktree),
+    /// See [`ListTranscripts`].
+    ListTranscripts(ListTranscripts),
     /// See [`NamedFiles`].
     NamedFiles(NamedFiles),
     /// See [`PlanWorktree`].
     PlanWorktree(PlanWorktree),
+    /// See [`PrepareCommit`].
+    PrepareCommit(PrepareCommit),
+    /// See [`PrepareMerge`].
+    PrepareMerge(PrepareMerge),
+    /// See [`UpdateBranch`].
+    UpdateBranch(UpdateBranch),
+    /// See [`RecoverUpdate`].
+    RecoverUpdate(RecoverUpdate),
+    /// See [`FindPushable`].
+    FindPushable(FindPushable),
     /// See [`ReadFile`].
     ReadFile(ReadFile),
     /// See [`ReadProject`].
     ReadProject(ReadProject),
+    /// See [`ReadTranscript`].
+    ReadTranscript(ReadTranscript),
+    /// See [`ReadUserConfig`].
+    ReadUserConfig(ReadUserConfig),
     /// See [`RemoveWorktree`].
     RemoveWorktree(RemoveWorktree),
     /// See [`ResolveDir`].
@@ -111,10 +135,18 @@ impl Request {
             Self::FindTranscript(verb) => encoded(verb, input),
             Self::IsUnchanged(verb) => encoded(verb, input),
             Self::CreateWorktree(verb) => encoded(verb, input),
+            Self::ListTranscripts(verb) => encoded(verb, input),
             Self::NamedFiles(verb) => encoded(verb, input),
             Self::PlanWorktree(verb) => encoded(verb, input),
+            Self::PrepareCommit(verb) => encoded(verb, input),
+            Self::PrepareMerge(verb) => encoded(verb, input),
+            Self::UpdateBranch(verb) => encoded(verb, input),
+            Self::RecoverUpdate(verb) => encoded(verb, input),
+            Self::FindPushable(verb) => encoded(verb, input),
             Self::ReadFile(verb) => encoded(verb, input),
             Self::ReadProject(verb) => encoded(verb, input),
+            Self::ReadTranscript(verb) => encoded(verb, input),
+            Self::ReadUserConfig(verb) => encoded(verb, input),
             Self::RemoveWorktree(verb) => encoded(verb, input),
             Self::ResolveDir(verb) => encoded(verb, input),
             Self::TakeBaseline(verb) => encoded(verb, input),
@@ -129,10 +161,18 @@ impl Request {
             Self::FindTranscript(_) => FindTranscript::KIND,
             Self::IsUnchanged(_) => IsUnchanged::KIND,
             Self::CreateWorktree(_) => CreateWorktree::KIND,
+            Self::ListTranscripts(_) => ListTranscripts::KIND,
             Self::NamedFiles(_) => NamedFiles::KIND,
             Self::PlanWorktree(_) => PlanWorktree::KIND,
+            Self::PrepareCommit(_) => PrepareCommit::KIND,
+            Self::PrepareMerge(_) => PrepareMerge::KIND,
+            Self::UpdateBranch(_) => UpdateBranch::KIND,
+            Self::RecoverUpdate(_) => RecoverUpdate::KIND,
+            Self::FindPushable(_) => FindPushable::KIND,
             Self::ReadFile(_) => ReadFile::KIND,
             Self::ReadProject(_) => ReadProject::KIND,
+            Self::ReadTranscript(_) => ReadTranscript::KIND,
+            Self::ReadUserConfig(_) => ReadUserConfig::KIND,
             Self::RemoveWorktree(_) => RemoveWorktree::KIND,
             Self::ResolveDir(_) => ResolveDir::KIND,
             Self::TakeBaseline(_) => TakeBaseline::KIND,

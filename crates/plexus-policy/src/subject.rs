@@ -72,7 +72,6 @@ impl Command {
         Self { text: Some(text), ..Self::default() }
     }
 
-    #[cfg(test)]
     pub(crate) fn text(&self) -> Option<&str> {
         self.text.as_deref()
     }

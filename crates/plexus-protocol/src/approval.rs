@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::claudecode::PermissionMode;
-use crate::{ApprovalId, Object, Principal, SessionId, SessionName, TokenName, UnixSeconds};
+use crate::{ApprovalId, Object, Principal, RiskMark, SessionId, SessionName, TokenName, UnixSeconds};
 
 /// The kind of an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -238,6 +238,9 @@ pub struct Approval {
     pub session_id: SessionId,
     /// The name of that session.
     pub session_name: SessionName,
+    /// The path of that session as the caller sees it, such as `lead/worker`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_path: Option<String>,
     /// The kind of the approval.
     pub kind: ApprovalKind,
     /// The tool that the agent wants to use.
@@ -264,6 +267,13 @@ pub struct Approval {
     /// Why Claude Code requests it. Written by the child: do not trust it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The last sentences that the agent wrote before the call. Written by the child: do not trust it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<String>,
+    /// The risks of the call, most alarming first. They decide nothing. Omitted if the call was not analysed, and in lists
+    /// for agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub risks: Option<Vec<RiskMark>>,
     /// The rules that Claude Code suggests to add.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<Object>>")]
@@ -298,4 +308,11 @@ pub struct Approval {
     /// The decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
+}
+
+impl Approval {
+    /// The requesting session for a person: its path, or its name if the path is unknown.
+    pub fn session_label(&self) -> &str {
+        self.session_path.as_deref().unwrap_or(self.session_name.as_str())
+    }
 }

@@ -23,6 +23,8 @@ pub enum AuditKind {
     /// A session was created, stopped or deleted, got another mode or budget, or a token for approvals from
     /// outside the hub.
     Session,
+    /// A template was saved or deleted.
+    Template,
 }
 
 /// One decision or act of authority. Fields that do not apply are omitted.
@@ -46,6 +48,9 @@ pub struct AuditEntry {
     /// The name of that session at the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_name: Option<SessionName>,
+    /// The path of that session at the time, as the operator sees it, such as `lead/worker`. Older entries have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_path: Option<String>,
     /// The approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval_id: Option<ApprovalId>,
@@ -101,6 +106,7 @@ impl AuditEntry {
             right: None,
             session_id: None,
             session_name: None,
+            session_path: None,
             approval_id: None,
             tool_use_id: None,
             tool_name: None,
@@ -205,6 +211,71 @@ pub enum ListResult {
         #[serde(skip_serializing_if = "Option::is_none")]
         next: Option<u64>,
     },
+}
+
+/// Parameters of `audit.series`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SeriesParams {
+    /// The start of the period, in seconds since 1970.
+    pub from: UnixSeconds,
+    /// The end of the period; default: now.
+    #[serde(default)]
+    pub to: Option<UnixSeconds>,
+    /// Into how many parts it is divided, up to 1000; default 60.
+    #[serde(default)]
+    pub buckets: Option<u64>,
+    /// Only this session and all below it.
+    #[serde(default)]
+    pub session_id: Option<SessionId>,
+}
+
+/// Result of `audit.series`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum SeriesResult {
+    /// The parts of the period.
+    Ok {
+        /// The start of the period.
+        from: UnixSeconds,
+        /// Its end.
+        to: UnixSeconds,
+        /// The length of a part.
+        bucket_secs: u64,
+        /// The parts, in order. There are fewer than requested if the period has fewer seconds.
+        buckets: Vec<SeriesBucket>,
+    },
+}
+
+/// What happened in one part of a period.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SeriesBucket {
+    /// Its start.
+    pub at: UnixSeconds,
+    /// The cost of the turns that ended in it. The whole cost of a turn counts at its end.
+    pub cost_usd: f64,
+    /// The number of turns that ended in it.
+    pub turns: u64,
+    /// The number of tool calls that reached the gate and are still stored.
+    pub calls: u64,
+    /// The number of calls that a rule answered, at the gate or by resolving an approval.
+    pub by_rule: u64,
+    /// The number of approvals that a person resolved.
+    pub by_person: u64,
+    /// The number of approvals that an agent resolved.
+    pub by_agent: u64,
+    /// The number of calls and approvals that were allowed.
+    pub allowed: u64,
+    /// The number of calls and approvals that were denied.
+    pub denied: u64,
+    /// The number of approvals that expired.
+    pub expired: u64,
+    /// The number of approvals that were withdrawn.
+    pub withdrawn: u64,
+    /// For how many seconds approvals waited for a person. Two approvals at the same time count twice.
+    pub waited_for_person_secs: u64,
+    /// For how many seconds approvals waited for an agent.
+    pub waited_for_agent_secs: u64,
 }
 
 /// Result of `audit.verify`.

@@ -21,6 +21,8 @@ pub enum ErrorKind {
     ApprovalNotFound,
     /// The session has no such turn.
     TurnNotFound,
+    /// The session has no such run.
+    RunNotFound,
     /// The turn has no such event.
     EventNotFound,
     /// The conversation tree does not exist, or the caller may not see it.
@@ -37,6 +39,8 @@ pub enum ErrorKind {
     NameTaken,
     /// No token with this name is in use.
     TokenNotFound,
+    /// No template has this name.
+    TemplateNotFound,
     /// A parameter is missing, has the wrong type or is out of range.
     InvalidParams,
     /// An unknown field.
@@ -45,6 +49,8 @@ pub enum ErrorKind {
     NotSupportedYet,
     /// The working directory cannot be used.
     BadWorkingDir,
+    /// The installed Claude Code is older than the oldest supported version.
+    ClaudeTooOld,
     /// A file of the project to trust cannot be loaded.
     BadProject,
     /// The user's settings are invalid.
@@ -53,6 +59,10 @@ pub enum ErrorKind {
     WorktreeFailed,
     /// The session has no worktree of its own.
     NoWorktree,
+    /// The worktree or one of the branches changed since the caller reviewed it.
+    ReviewOutdated,
+    /// The state of the repository does not permit the commit or the merge; nothing was changed.
+    RepositoryRefused,
     /// The setup command of a worktree failed or took too long.
     SetupFailed,
     /// A prompt or body is too large.
@@ -103,6 +113,7 @@ impl ErrorKind {
             Self::SessionNotFound => "session_not_found",
             Self::ApprovalNotFound => "approval_not_found",
             Self::TurnNotFound => "turn_not_found",
+            Self::RunNotFound => "run_not_found",
             Self::EventNotFound => "event_not_found",
             Self::TreeNotFound => "tree_not_found",
             Self::NodeNotFound => "node_not_found",
@@ -111,14 +122,18 @@ impl ErrorKind {
             Self::MethodNotFound => "method_not_found",
             Self::NameTaken => "name_taken",
             Self::TokenNotFound => "token_not_found",
+            Self::TemplateNotFound => "template_not_found",
             Self::InvalidParams => "invalid_params",
             Self::UnknownField => "unknown_field",
             Self::NotSupportedYet => "not_supported_yet",
             Self::BadWorkingDir => "bad_working_dir",
+            Self::ClaudeTooOld => "claude_too_old",
             Self::BadProject => "bad_project",
             Self::BadUserSettings => "bad_user_settings",
             Self::WorktreeFailed => "worktree_failed",
             Self::NoWorktree => "no_worktree",
+            Self::ReviewOutdated => "review_outdated",
+            Self::RepositoryRefused => "repository_refused",
             Self::SetupFailed => "setup_failed",
             Self::TooLarge => "too_large",
             Self::TurnInProgress => "turn_in_progress",

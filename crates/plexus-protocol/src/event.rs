@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::arbor::Position;
-use crate::{ApprovalId, ApprovalStatus, Decider, Object, SessionId, UnixSeconds};
+use crate::{ApprovalId, ApprovalStatus, AttachmentView, Decider, Object, SessionId, UnixSeconds};
 
 /// The position of a line that a child wrote: bytes of `sessions/<id>/runs/<run>/journal.jsonl`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JournalRange {
     /// The run.
     pub run: u32,
@@ -16,6 +16,17 @@ pub struct JournalRange {
     pub start: u64,
     /// The first byte after it.
     pub end: u64,
+}
+
+/// A part of a file that a call has changed, with a few lines around it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Hunk {
+    /// The number of its first line before the change.
+    pub old_start: u64,
+    /// The number of its first line after the change.
+    pub new_start: u64,
+    /// Its lines, each after a space, `-` or `+`.
+    pub lines: Vec<String>,
 }
 
 /// One event of a turn.
@@ -31,6 +42,9 @@ pub enum Event {
         /// What started the turn, if it was not a prompt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         origin: Option<String>,
+        /// The files of the prompt.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<AttachmentView>,
     },
     /// The agent wrote text.
     Content {
@@ -108,6 +122,9 @@ pub enum Event {
         /// The position of the whole result, if it was too large to store.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         truncated: Option<JournalRange>,
+        /// The change of a file by the call, as Claude Code reports it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        patch: Vec<Hunk>,
     },
     /// The turn is complete.
     Complete {

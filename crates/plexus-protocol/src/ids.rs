@@ -106,6 +106,11 @@ name! {
     TokenName
 }
 
+name! {
+    /// The name of a template: 1 to 64 letters, digits, `-`, `_` or `.`.
+    TemplateName
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

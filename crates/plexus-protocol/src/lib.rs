@@ -6,6 +6,7 @@
 
 mod approval;
 pub mod arbor;
+mod attachment;
 mod attention;
 pub mod audit;
 pub mod budget;
@@ -17,9 +18,13 @@ mod ids;
 pub mod loopback;
 pub mod policy;
 mod principal;
+mod risk;
 pub mod schema;
+mod session_path;
 pub mod stream;
+pub mod template;
 mod text;
+mod title;
 pub mod token;
 pub mod worktree;
 
@@ -27,12 +32,19 @@ pub use approval::{
     Approval, ApprovalKind, ApprovalStatus, AskedOf, Decider, Decision, EscalationReason, EscalationStep,
     Right,
 };
+pub use attachment::{
+    AttachmentGiven, AttachmentView, FileKind, FileProblem, FileType, MAX_ATTACHED_BYTES, MAX_ATTACHMENTS,
+    MAX_FILE_NAME_BYTES, MAX_IMAGE_BYTES, MAX_TEXT_FILE_BYTES,
+};
 pub use attention::Attention;
 pub use error::{Error, ErrorKind};
-pub use event::{Event, JournalRange, NumberedEvent};
-pub use ids::{ApprovalId, NodeId, SessionId, SessionName, TokenName, TreeId};
+pub use event::{Event, Hunk, JournalRange, NumberedEvent};
+pub use ids::{ApprovalId, NodeId, SessionId, SessionName, TemplateName, TokenName, TreeId};
 pub use principal::Principal;
+pub use risk::{Denial, RiskKind, RiskMark};
+pub use session_path::{join_path, root_path};
 pub use text::{MAX_TEXT_BYTES, is_cut_at, shorten, visible};
+pub use title::{MAX_TITLE_CHARS, given_title, title_of};
 
 /// A JSON object, such as the input of a tool.
 pub type Object = serde_json::Map<String, serde_json::Value>;

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{ApprovalId, ApprovalStatus, Decider, Object, SessionId, SessionName, UnixSeconds};
+use crate::{ApprovalId, ApprovalStatus, Decider, Object, SessionId, UnixSeconds};
 
 /// The effect of a rule on the calls that it matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -88,7 +88,7 @@ pub struct AddParams {
     pub session_id: Option<SessionId>,
     /// Session name instead of the id.
     #[serde(default)]
-    pub name: Option<SessionName>,
+    pub name: Option<String>,
     /// The rules.
     pub rules: Vec<RuleGiven>,
 }
@@ -115,7 +115,7 @@ pub struct ListParams {
     pub session_id: Option<SessionId>,
     /// Session name instead of the id.
     #[serde(default)]
-    pub name: Option<SessionName>,
+    pub name: Option<String>,
 }
 
 /// Result of `policy.list`.
@@ -215,7 +215,7 @@ pub struct TestParams {
     pub session_id: Option<SessionId>,
     /// Session name instead of the id.
     #[serde(default)]
-    pub name: Option<SessionName>,
+    pub name: Option<String>,
     /// The tool.
     pub tool_name: String,
     /// The input.

@@ -80,7 +80,7 @@ pub fn visible(text: &str) -> Option<String> {
 }
 
 /// Whether a character is a control or format character, a line separator, unassigned in Unicode, or an invisible letter.
-fn is_misleading(c: char) -> bool {
+pub(crate) fn is_misleading(c: char) -> bool {
     use GeneralCategory::{
         Control, Format, LineSeparator, ParagraphSeparator, PrivateUse, Surrogate, Unassigned,
     };

@@ -12,7 +12,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::{SessionId, SessionName};
 
 /// How to isolate a session: the word `worktree`, or an object with details.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
 pub struct Isolation(pub WorktreeIsolation);
 
 impl JsonSchema for Isolation {
@@ -28,7 +29,7 @@ impl JsonSchema for Isolation {
 }
 
 /// The kind of isolation; there is only one.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IsolationKind {
     /// A git worktree and a branch of its own.
@@ -47,7 +48,7 @@ impl JsonSchema for IsolationKind {
 }
 
 /// A worktree and its setup.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(description = "")]
 pub struct WorktreeIsolation {
@@ -56,16 +57,16 @@ pub struct WorktreeIsolation {
     #[schemars(description = "")]
     pub kind: IsolationKind,
     /// Shell command that sets it up, run before create returns.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<String>,
     /// Default 600.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup_timeout_secs: Option<u64>,
     /// Files and directories to copy, relative to the root of the repository.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy: Option<Vec<String>>,
     /// Base revision; default HEAD.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
 }
 
@@ -108,6 +109,12 @@ pub struct Worktree {
     pub base: String,
     /// The git directory of its repository.
     pub repo: String,
+    /// The branch that `base` was taken from, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_branch: Option<String>,
+    /// The root of the repository's main working tree, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkout: Option<String>,
 }
 
 /// A session's worktree, as `get` and `list` return it.
@@ -123,6 +130,12 @@ pub struct WorktreeView {
     /// The changes of the session; in `get` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<WorktreeChanges>,
+    /// The branch that it started from; in `get` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_branch: Option<String>,
+    /// Its relation to that branch; in `get` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<BranchState>,
     /// Why `changes` is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -147,6 +160,21 @@ pub struct WorktreeChanges {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
+}
+
+/// How far a worktree is from being merged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BranchState {
+    /// The number of changed files whose content is not committed.
+    pub uncommitted: u64,
+    /// The number of commits that the base branch lacks; omitted without a base branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ahead: Option<u64>,
+    /// The number of commits of the base branch that the worktree's branch lacks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behind: Option<u64>,
+    /// Whether the base branch contains everything that is committed here.
+    pub merged: bool,
 }
 
 /// The change of a file.
@@ -187,6 +215,22 @@ pub struct FileDiff {
     /// Whether the diff is truncated, or omitted because the file is too large or unreadable.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
+    /// The picture before and after, if the file is one; only in a request for this file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<ImageDiff>,
+}
+
+/// A picture before and after, as base64. Written by the child: do not trust it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ImageDiff {
+    /// The media type, by content.
+    pub media_type: String,
+    /// The old picture; omitted if there is none or it is too large.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old: Option<String>,
+    /// The new picture; omitted if there is none or it is too large.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new: Option<String>,
 }
 
 /// The outcome for the worktree of a deleted session.

@@ -75,7 +75,7 @@ impl Turn<'_> {
         host.send_message(json!({
             "type":"system", "subtype":"init", "cwd":host.launch.cwd, "tools":tools::TOOLS, "mcp_servers":[],
             "model":MODEL, "permissionMode":host.permission_mode(), "slash_commands":[], "apiKeySource":"none",
-            "claude_code_version":"0.0.0", "output_style":"default", "skills":[], "plugins":[]
+            "claude_code_version":"scripted", "output_style":"default", "skills":[], "plugins":[]
         }));
         host.acknowledge(prompt);
         let text = text_of(&prompt.message["content"]);

@@ -8,6 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use plexus_core::Launcher;
 use serde_json::json;
 use thiserror::Error;
 
@@ -179,10 +180,9 @@ impl DataDir {
         self.path.join(IDENTITY)
     }
 
-    /// Announces the address of the hub and its Claude Code program to its clients, in `hub.json`.
-    pub(crate) fn announce(&self, url: &str, key: &HubKey, claude: &Path) -> Result<(), DataDirError> {
-        let note =
-            json!({"url": url, "pid": std::process::id(), "key": key.0, "claude": claude.to_string_lossy()});
+    /// Announces the address of the hub and its command for Claude Code to its clients, in `hub.json`.
+    pub(crate) fn announce(&self, url: &str, key: &HubKey, claude: &Launcher) -> Result<(), DataDirError> {
+        let note = json!({"url": url, "pid": std::process::id(), "key": key.0, "claude": claude});
         self.replace("hub.json", note.to_string().as_bytes()).map_err(at(&self.path.join("hub.json")))
     }
 

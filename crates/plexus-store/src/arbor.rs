@@ -9,12 +9,25 @@ use serde_json::Value;
 use crate::StoreError;
 
 /// Where the conversation of a new session starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum ConversationStart {
     /// At the root of a new tree.
     NewTree,
     /// At an existing node.
     Forked,
+    /// After the messages of a Claude Code conversation that the hub did not start.
+    Adopted(AdoptedConversation),
+}
+
+/// A Claude Code conversation that the hub did not start. It becomes a new tree.
+#[derive(Debug, Clone)]
+pub struct AdoptedConversation {
+    /// The id of Claude Code's session.
+    pub session: SessionId,
+    /// The root of the tree.
+    pub root: NodeId,
+    /// The messages, the first one below the root and each further one below the one before.
+    pub messages: Vec<NodeRow>,
 }
 
 /// A node to be added: one message, or the outcome of a turn.
@@ -39,7 +52,7 @@ pub struct NodeRow {
 /// A point where Claude Code can resume a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResumePoint {
-    /// The session with the transcript.
+    /// The session with the transcript: one of the hub's, or a Claude Code session that the hub did not start.
     pub session: SessionId,
     /// The last entry of the transcript to use.
     pub uuid: String,

@@ -2,9 +2,10 @@
 
 use plexus_protocol::audit::{AuditEntry, AuditHead};
 use plexus_protocol::budget::BudgetLimit;
+use plexus_protocol::template::Template;
 use plexus_protocol::{
     ApprovalId, ApprovalStatus, AskedOf, Decider, Decision, EscalationStep, Event, NodeId, SessionId,
-    SessionName, TokenName, UnixSeconds,
+    SessionName, TemplateName, TokenName, UnixSeconds,
 };
 use serde_json::Value;
 
@@ -23,6 +24,12 @@ pub enum Change {
     CreateSession(Box<NewSession>),
     /// Renames a session. Refused with `NameTaken`.
     RenameSession(SessionId, SessionName),
+    /// Sets the title of a session.
+    SetTitle(SessionId, String),
+    /// Archives a session. Refused with `Busy`. A new turn or approval ends it.
+    Archive(SessionId),
+    /// Ends the archiving of a session, if it is archived.
+    Unarchive(SessionId),
     /// Replaces the configuration of a session.
     Configure(SessionId, Box<SessionConfig>),
     /// Deletes a session: its name can be used again, its unused budget goes back, the secrets in its configuration are
@@ -45,7 +52,7 @@ pub enum Change {
     EndRun(RunKey, Value),
     /// The journal of a run has been read up to this offset.
     JournalOffset(RunKey, u64),
-    /// Starts a turn. Refused with `TurnInProgress` if the latest turn is running or `turn` is not the next number.
+    /// Starts a turn. The first prompt of a session becomes its title; the session is no longer archived. Refused with `TurnInProgress` if the latest turn is running or `turn` is not the next number.
     StartTurn {
         /// The session.
         session: SessionId,
@@ -194,6 +201,22 @@ pub enum Change {
         /// Its name.
         name: TokenName,
         /// Who revokes it.
+        by: Decider,
+    },
+    /// Creates or replaces a template. It has an audit entry. Refused with `TooManyTemplates`.
+    SaveTemplate {
+        /// Its name.
+        name: TemplateName,
+        /// Its content.
+        template: Box<Template>,
+        /// Who saves it.
+        by: Decider,
+    },
+    /// Deletes a template. It has an audit entry. Refused with `NoSuchTemplate`.
+    DeleteTemplate {
+        /// Its name.
+        name: TemplateName,
+        /// Who deletes it.
         by: Decider,
     },
     /// A permit over HTTP waits on this stream.

@@ -8,6 +8,7 @@
 mod arbor;
 mod change;
 mod domain;
+mod history;
 #[cfg(any(test, feature = "memory"))]
 mod memory;
 mod model;
@@ -19,19 +20,23 @@ mod sqlite;
 
 use async_trait::async_trait;
 use plexus_protocol::audit::{AuditHead, AuditRow};
-use plexus_protocol::{ApprovalId, NodeId, SessionId, TokenName, UnixSeconds};
+use plexus_protocol::{ApprovalId, NodeId, SessionId, SessionName, TemplateName, TokenName, UnixSeconds};
 
-pub use arbor::{Arbor, ConversationStart, NodeRow, ResumePoint, SearchHit};
+pub use arbor::{AdoptedConversation, Arbor, ConversationStart, NodeRow, ResumePoint, SearchHit};
 pub use change::{Change, Committed};
+pub use history::{
+    ApprovalSpan, AuditBound, AuditFact, AuditFacts, CallCount, EndedTurn, History, Period, SessionParent,
+    SpanEnd,
+};
 #[cfg(any(test, feature = "memory"))]
 pub use memory::MemoryStore;
 pub(crate) use model::FeedColumns;
 pub use model::{
     ApprovalRow, AuditCheck, AuditFilter, AuditFrom, BudgetNotice, BudgetRow, CallIds, CallInput, CallRow,
     EventRow, EventsOfTurn, FeedEntry, FeedKind, FeedRow, FinishedRun, HeldForBudget, NewApproval, NewRule,
-    NewSession, OldRecords, OpenFilter, PermitStream, Removable, Resolution, RuleAuthority, RuleChange,
-    RuleRow, RunKey, RunProcess, RunRow, RunState, SessionConfig, SessionRow, SessionWithState, Tally,
-    TokenKey, TokenRow, TurnRow, TurnState, TurnStatus, Verdict,
+    NewSession, OldRecords, OpenCall, OpenFilter, PermitStream, Removable, Resolution, RuleAuthority,
+    RuleChange, RuleRow, RunKey, RunProcess, RunRow, RunState, SessionConfig, SessionRow, SessionWithState,
+    Tally, TemplateRow, TokenKey, TokenRow, TurnRow, TurnState, TurnStatus, UnfinishedCall, Verdict,
 };
 pub use slots::{OnBehalf, Slot, Slots};
 #[cfg(debug_assertions)]
@@ -58,6 +63,16 @@ pub enum Refusal {
     /// Another session of the same creator has this name.
     #[error("a session named `{0}` already exists")]
     NameTaken(String),
+    /// Another session of the same creator has this name, and is archived.
+    #[error(
+        "a session named `{0}` already exists and is archived; rename or delete it to use its name again"
+    )]
+    ArchivedNameTaken(String),
+    /// The session is working or has a pending approval, so it cannot be archived.
+    #[error(
+        "session `{0}` has a turn in progress or an open approval, so it cannot be archived: stop it first"
+    )]
+    Busy(SessionName),
     /// The session does not exist, or is deleted.
     #[error("session {0} does not exist")]
     NoSuchSession(SessionId),
@@ -82,6 +97,12 @@ pub enum Refusal {
     /// The rule does not exist, or is revoked.
     #[error("rule {0} does not exist")]
     NoSuchRule(u64),
+    /// The template does not exist.
+    #[error("template `{0}` does not exist")]
+    NoSuchTemplate(TemplateName),
+    /// No more templates can be stored.
+    #[error("{0} templates are stored, and no more are possible: delete one first")]
+    TooManyTemplates(u64),
     /// The token does not exist, is revoked or has expired.
     #[error("token `{0}` does not exist")]
     NoSuchToken(TokenName),
@@ -132,7 +153,7 @@ pub trait Ledger: Send + Sync + 'static {
 
 /// Everything that the hub uses of a store.
 #[async_trait]
-pub trait Store: Ledger + Arbor {
+pub trait Store: Ledger + Arbor + History {
     /// One session, deleted or not.
     async fn session(&self, id: SessionId) -> Result<Option<SessionRow>, StoreError>;
     /// The sessions of this name that are not deleted, in no particular order. Each has another creator.
@@ -141,6 +162,9 @@ pub trait Store: Ledger + Arbor {
     async fn sessions(&self) -> Result<Vec<SessionRow>, StoreError>;
     /// The sessions that are not deleted, oldest first, with their state in one snapshot.
     async fn sessions_with_state(&self) -> Result<Vec<SessionWithState>, StoreError>;
+
+    /// The last `limit` sessions that were created, deleted or not, newest first.
+    async fn newest_sessions(&self, limit: u64) -> Result<Vec<SessionRow>, StoreError>;
 
     /// The budgets that a session draws on: for each limit the nearest grant, its own or one above it.
     async fn budget(&self, session: SessionId) -> Result<Vec<BudgetRow>, StoreError>;
@@ -159,6 +183,11 @@ pub trait Store: Ledger + Arbor {
     async fn token_of_hash(&self, hash: &str, now: UnixSeconds) -> Result<Option<TokenRow>, StoreError>;
     /// The tokens that are neither revoked nor expired at `now`, oldest first.
     async fn tokens(&self, now: UnixSeconds) -> Result<Vec<TokenRow>, StoreError>;
+
+    /// The templates, by name.
+    async fn templates(&self) -> Result<Vec<TemplateRow>, StoreError>;
+    /// One template.
+    async fn template(&self, name: &TemplateName) -> Result<Option<TemplateRow>, StoreError>;
 
     /// One turn.
     async fn turn(&self, session: SessionId, turn: u64) -> Result<Option<TurnRow>, StoreError>;

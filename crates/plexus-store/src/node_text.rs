@@ -65,6 +65,8 @@ fn gather(content: &Value, most: usize, text: &mut String) {
                 text.push(' ');
             }
             Value::Array(values) => left.extend(values.iter().rev()),
+            // The base64 of a file.
+            Value::Object(fields) if fields.get("type").is_some_and(|kind| kind == "base64") => {}
             Value::Object(fields) => {
                 let string =
                     fields.iter().filter(|(name, _)| !matches!(name.as_str(), "type" | "id" | "tool_use_id"));
@@ -90,5 +92,14 @@ mod tests {
         assert_eq!(preview(&end), "failed no credit");
         let call = json!([{"type": "tool_use", "input": {"usage": "a word"}}]);
         assert_eq!(preview(&call), "a word");
+    }
+
+    #[test]
+    fn the_contents_of_a_file_are_neither_previewed_nor_searched() {
+        let source = json!({"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo"});
+        let image =
+            json!([{"type": "text", "text": "look"}, {"type": "image", "name": "a.png", "source": source}]);
+        assert_eq!(preview(&image), "look a.png");
+        assert!(!searchable(&image).contains("iVBO"), "{}", searchable(&image));
     }
 }

@@ -33,7 +33,23 @@ macro_rules! whole_contract {
                 sessions_are_listed_oldest_first,
                 a_session_is_listed_with_its_turn_and_its_pending_approvals,
                 a_node_becomes_the_head,
-                the_secrets_of_a_session_are_deleted_with_it;
+                the_secrets_of_a_session_are_deleted_with_it,
+                the_first_prompt_becomes_the_title_until_another_is_set,
+                a_session_is_archived_until_it_works_or_asks_again,
+                a_busy_session_cannot_be_archived,
+                the_name_of_an_archived_session_is_taken,
+                a_session_is_listed_with_its_unfinished_calls_and_its_last_event,
+                the_newest_sessions_include_deleted_ones;
+            history:
+                ended_turns_are_found_by_time_with_their_cost,
+                approvals_are_found_by_the_time_of_their_end_with_their_addressees,
+                pending_approvals_are_spans_without_an_end,
+                audit_entries_of_a_period_are_read_newest_first_up_to_a_bound,
+                calls_are_counted_by_session_and_part_of_a_period,
+                every_session_is_listed_with_its_creator;
+            templates:
+                a_template_is_stored_replaced_and_deleted_with_audit_entries,
+                the_number_of_templates_is_limited;
             runs:
                 a_run_goes_from_starting_to_ended,
                 a_token_is_valid_until_its_run_ends,

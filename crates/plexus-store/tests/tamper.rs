@@ -33,6 +33,7 @@ async fn written() -> (TempDir, PathBuf, Vec<AuditHead>) {
         tool_name: "Read".to_owned(),
         digest: "digest".to_owned(),
         request_id: "request".to_owned(),
+        summary: String::new(),
         verdict: Verdict::Allow { reason: "rule 7".to_owned() },
     };
     commit(&store, Change::Call(Box::new(call), object(json!({"file_path": "ü\n"})).into())).await;

@@ -22,7 +22,7 @@ const READY: &str = "plexus listening on ";
 pub struct HubOptions {
     /// Its data directory.
     pub data_dir: PathBuf,
-    /// The agent it starts: a pinned CLI or the scripted agent.
+    /// The agent it starts, as the value of `--claude`: a pinned CLI, the scripted agent, or a JSON array.
     pub claude: PathBuf,
     /// Additional arguments of `plexus serve`.
     pub extra_args: Vec<String>,

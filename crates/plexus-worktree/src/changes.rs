@@ -4,12 +4,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use git2::{Index, Oid, Repository};
-use plexus_protocol::worktree::{Worktree, WorktreeChanges};
+use plexus_protocol::worktree::{BranchState, Worktree, WorktreeChanges};
 
 use crate::comparison::Comparison;
 use crate::error::at;
 use crate::files::read_at_most;
-use crate::{InitialState, Result, WorktreeError, admin_dir, lines};
+use crate::work::Work;
+use crate::{InitialState, Result, WorktreeError, admin_dir, branch, lines};
 
 /// The time limit for counting lines.
 const COUNTED_FOR: Duration = Duration::from_secs(10);
@@ -29,24 +30,26 @@ impl Known {
     }
 }
 
-/// The differences from the base commit, including uncommitted and untracked work.
-pub fn changes(worktree: &Worktree, initial_state: &InitialState) -> Result<WorktreeChanges> {
-    let comparison = Comparison::at(worktree, initial_state)?;
-    let mut changes =
-        WorktreeChanges { commits: commits(worktree, &comparison)?, ..WorktreeChanges::default() };
+/// The differences from the base commit, including uncommitted and untracked work, and what is left to merge.
+pub fn changes(worktree: &Worktree, initial_state: &InitialState) -> Result<(WorktreeChanges, BranchState)> {
+    let work = Work::of(worktree, initial_state)?;
+    let mut changes = WorktreeChanges { commits: commits(worktree, &work.comparison)?, ..Default::default() };
     let until = Instant::now() + COUNTED_FOR;
     let known = Known::of(worktree)?;
-    for difference in comparison.differences()? {
+    let mut uncommitted = work.undone().count() as u64;
+    for difference in &work.differences {
         if Instant::now() > until {
             return Err(WorktreeError::TooMuch);
         }
-        let lines = lines::count(&comparison, Path::new(&worktree.path), &difference)?;
+        let now = work.shown(&difference.path)?;
+        uncommitted += u64::from(!work.is_committed(&difference.path, &now)?);
+        let lines = lines::count(&work.comparison, difference, now)?;
         changes.files += 1;
         changes.untracked += u64::from(difference.untracked && !known.has(&difference.path));
         changes.insertions += lines.new;
         changes.deletions += lines.gone;
     }
-    Ok(changes)
+    Ok((changes, branch::state(worktree, &work, uncommitted)?))
 }
 
 fn commits(worktree: &Worktree, comparison: &Comparison) -> Result<u64> {

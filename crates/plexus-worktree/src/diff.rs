@@ -1,20 +1,24 @@
 //! The changes of a session in its worktree, file by file, as text. It covers the same changes as `changes`, and holds
 //! at most two files and the returned text in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use git2::{DiffOptions, ObjectType, Oid, Patch};
+use plexus_protocol::claudecode::{BranchCommit, Person};
 use plexus_protocol::visible;
-use plexus_protocol::worktree::{FileDiff, FileStatus, Worktree};
+use plexus_protocol::worktree::{BranchState, FileDiff, FileStatus, Worktree};
 use serde::{Deserialize, Serialize};
 
 use crate::changes::Known;
 use crate::comparison::{Comparison, Difference};
+use crate::current::Current;
 use crate::files::read_at_most;
 use crate::lines::{Contents, MAX_FILE_BYTES};
-use crate::{InitialState, Result};
+use crate::review::Review;
+use crate::work::Work;
+use crate::{InitialState, Result, branch, image};
 
 /// The maximum number of files in a diff.
 const MAX_FILES: usize = 500;
@@ -24,6 +28,15 @@ const MAX_DIFF_BYTES: usize = 1024 * 1024;
 /// The time limit for comparing contents. Files beyond it are listed without their contents.
 const COMPARED_FOR: Duration = Duration::from_secs(10);
 
+/// The part of the changes to show.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Shown {
+    /// The one file to show; `None` for all.
+    pub only: Option<String>,
+    /// The number of unchanged lines around each change; 3 by default.
+    pub context_lines: Option<u32>,
+}
+
 /// The differences of a worktree from its base commit.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct WorktreeDiff {
@@ -31,59 +44,107 @@ pub struct WorktreeDiff {
     pub files: Vec<FileDiff>,
     /// Whether the diff omits further files.
     pub truncated: bool,
+    /// Identifies the content of all files that differ; `None` if they cannot be read in time.
+    pub digest: Option<String>,
+    /// The head of the branch, if all its content is part of the diff.
+    pub head: Option<String>,
+    /// The commits of the branch.
+    pub commits: Vec<BranchCommit>,
+    /// What is left to commit and to merge.
+    pub state: BranchState,
+    /// The author of the base commit.
+    pub base_author: Option<Person>,
 }
 
-/// The differences from the base commit: committed, uncommitted and untracked work. With `only`, just this file.
-pub fn diff(worktree: &Worktree, initial_state: &InitialState, only: Option<&str>) -> Result<WorktreeDiff> {
-    let comparison = Comparison::at(worktree, initial_state)?;
-    let differences = comparison.differences()?;
+/// The differences from the base commit: committed, uncommitted and untracked work.
+pub fn diff(worktree: &Worktree, initial_state: &InitialState, shown: &Shown) -> Result<WorktreeDiff> {
+    let work = Work::of(worktree, initial_state)?;
+    let (comparison, differences) = (&work.comparison, &work.differences);
     let until = Instant::now() + COMPARED_FOR;
     let root = Path::new(&worktree.path);
-    let (known, renamed) = (Known::of(worktree)?, renamed(&comparison, root, &differences, until)?);
-    let gone: Vec<&PathBuf> = renamed.values().collect();
-    let mut wanted = differences.iter().filter(|difference| match only {
-        Some(only) => shown(&difference.path) == only,
-        None => difference.exists || !gone.contains(&&difference.path),
-    });
+    let (known, renamed) = (Known::of(worktree)?, renamed(comparison, root, differences, until)?);
+    let gone: BTreeSet<&PathBuf> = renamed.values().map(|(from, _)| from).collect();
+    let is_wanted = |difference: &Difference| match &shown.only {
+        Some(only) => display(&difference.path) == *only,
+        None => difference.exists || !gone.contains(&difference.path),
+    };
     let (mut found, mut left) = (WorktreeDiff::default(), MAX_DIFF_BYTES);
-    let most = if only.is_some() { MAX_DIFF_BYTES } else { MAX_TEXT_BYTES };
-    for difference in wanted.by_ref().take(MAX_FILES) {
-        let old_path = renamed.get(&difference.path);
-        let status = match difference {
-            _ if old_path.is_some() => FileStatus::Renamed,
-            Difference { exists: false, .. } => FileStatus::Deleted,
-            Difference { untracked: true, path, .. } if known.has(path) => FileStatus::Added,
-            Difference { untracked: true, .. } => FileStatus::Untracked,
-            Difference { old: None, .. } => FileStatus::Added,
-            Difference { .. } => FileStatus::Modified,
-        };
-        let mut file = FileDiff {
-            path: shown(&difference.path),
-            old_path: old_path.map(|path| shown(path)),
-            status,
-            insertions: 0,
-            deletions: 0,
-            binary: false,
-            patch: None,
-            truncated: false,
-        };
-        if status != FileStatus::Renamed {
-            if Instant::now() > until {
-                file.truncated = true;
-            } else {
-                let contents = Contents::of(&comparison, root, difference)?;
-                compare(&mut file, contents, most.min(left))?;
+    let most = if shown.only.is_some() { MAX_DIFF_BYTES } else { MAX_TEXT_BYTES };
+    let mut review = Review::new(&work);
+    let mut large = Vec::new();
+    for difference in differences {
+        // The patch, the digest and the comparison with the branch use the same bytes.
+        let now = (Instant::now() <= until).then(|| work.shown(&difference.path)).transpose()?;
+        match &now {
+            Some(Current::TooLarge(_)) => large.push(&difference.path),
+            now => review.add(&difference.path, now.as_ref())?,
+        }
+        if !is_wanted(difference) {
+            continue;
+        }
+        if found.files.len() == MAX_FILES {
+            found.truncated = true;
+            continue;
+        }
+        let renamed = renamed.get(&difference.path);
+        if let (Some((_, id)), Some(now)) = (renamed, &now)
+            && now.entry()?.is_none_or(|entry| entry.id != *id)
+        {
+            // It changed since it was found to be renamed, and its new content is not shown.
+            review.mark_incomplete();
+        }
+        let mut file = described(difference, renamed.map(|(from, _)| from), &known);
+        match now {
+            _ if file.status == FileStatus::Renamed => {}
+            None => file.truncated = true,
+            Some(now) => {
+                let contents = Contents::of(comparison, difference, now)?;
+                if shown.only.is_some() {
+                    file.image = contents.as_ref().and_then(image::compared);
+                }
+                compare(&mut file, contents, most.min(left), shown.context_lines.unwrap_or(3))?;
             }
         }
         left -= file.patch.as_ref().map_or(0, String::len).min(left);
         found.files.push(file);
     }
-    found.truncated = wanted.next().is_some();
+    // Large files come last, as they are not shown.
+    for path in large {
+        let now = (Instant::now() <= until).then(|| work.now(path)).transpose()?;
+        review.add(path, now.as_ref())?;
+    }
+    found.state = branch::state(worktree, &work, review.uncommitted)?;
+    found.head = work.tip.filter(|_| !review.unseen).map(|tip| tip.to_string());
+    found.digest = review.digest();
+    found.commits = branch::commits(&work)?;
+    found.base_author = branch::base_author(&work)?;
     Ok(found)
 }
 
+fn described(difference: &Difference, old_path: Option<&PathBuf>, known: &Known) -> FileDiff {
+    let status = match difference {
+        _ if old_path.is_some() => FileStatus::Renamed,
+        Difference { exists: false, .. } => FileStatus::Deleted,
+        Difference { untracked: true, path, .. } if known.has(path) => FileStatus::Added,
+        Difference { untracked: true, .. } => FileStatus::Untracked,
+        Difference { old: None, .. } => FileStatus::Added,
+        Difference { .. } => FileStatus::Modified,
+    };
+    FileDiff {
+        path: display(&difference.path),
+        old_path: old_path.map(|path| display(path)),
+        status,
+        insertions: 0,
+        deletions: 0,
+        binary: false,
+        patch: None,
+        truncated: false,
+        image: None,
+    }
+}
+
 /// Compares the contents, and adds a patch of at most `most` bytes.
-fn compare(file: &mut FileDiff, contents: Option<Contents>, most: usize) -> Result<()> {
+fn compare(file: &mut FileDiff, contents: Option<Contents>, most: usize, context: u32) -> Result<()> {
     let Some(contents) = contents else {
         file.truncated = true;
         return Ok(());
@@ -94,7 +155,7 @@ fn compare(file: &mut FileDiff, contents: Option<Contents>, most: usize) -> Resu
     }
     // The buffers have no names, because a child could configure a diff driver for a name.
     let mut options = DiffOptions::new();
-    options.context_lines(3);
+    options.context_lines(context);
     let patch = Patch::from_buffers(&contents.old, None, &contents.new, None, Some(&mut options))?;
     let (_, new, gone) = patch.line_stats()?;
     (file.insertions, file.deletions) = (new as u64, gone as u64);
@@ -138,13 +199,13 @@ fn written(patch: &Patch<'_>, file: &FileDiff, most: usize) -> Result<(Option<St
     Ok((Some(text), false))
 }
 
-/// New files with exactly the content of a deleted file: their paths, and the path of the deleted file.
+/// New files with exactly the content of a deleted file: their paths, the path of the deleted file, and the content's id.
 fn renamed(
     comparison: &Comparison,
     root: &Path,
     differences: &[Difference],
     until: Instant,
-) -> Result<BTreeMap<PathBuf, PathBuf>> {
+) -> Result<BTreeMap<PathBuf, (PathBuf, Oid)>> {
     let mut gone: BTreeMap<Oid, (u64, &PathBuf)> = BTreeMap::new();
     for difference in differences.iter().filter(|difference| !difference.exists) {
         if let Some(id) = difference.old {
@@ -166,15 +227,16 @@ fn renamed(
         }
         // An unreadable file counts as new; a later step reports that it cannot be read.
         let Ok(Some(content)) = read_at_most(&path, MAX_FILE_BYTES) else { continue };
-        if let Some((_, from)) = gone.remove(&Oid::hash_object(ObjectType::Blob, &content)?) {
-            renamed.insert(difference.path.clone(), from.clone());
+        let id = Oid::hash_object(ObjectType::Blob, &content)?;
+        if let Some((_, from)) = gone.remove(&id) {
+            renamed.insert(difference.path.clone(), (from.clone(), id));
         }
     }
     Ok(renamed)
 }
 
 /// A path in the form in which it is displayed and requested.
-fn shown(path: &Path) -> String {
+pub(crate) fn display(path: &Path) -> String {
     let path = path.to_string_lossy();
     visible(&path).unwrap_or_else(|| path.into_owned())
 }

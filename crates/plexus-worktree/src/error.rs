@@ -51,6 +51,15 @@ pub enum WorktreeError {
     /// The worktree has too many files to compare in a reasonable time.
     #[error("it has too many files to compare")]
     TooMuch,
+    /// The worktree is not in the reviewed state.
+    #[error("The worktree changed since you reviewed it. Review the diff again")]
+    Changed,
+    /// A branch is not in the reviewed state.
+    #[error("The branch `{0}` changed since you reviewed it. Review the diff again")]
+    BranchChanged(String),
+    /// The state of the repository does not permit the operation.
+    #[error("{0}")]
+    Refused(String),
     /// An error of git.
     #[error("git: {}", .0.message())]
     Git(#[from] git2::Error),

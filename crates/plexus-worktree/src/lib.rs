@@ -1,25 +1,43 @@
-//! Git worktrees of sessions. This crate plans and creates them, compares them with their initial state and deletes
-//! them.
+//! Git worktrees of sessions. This crate plans and creates them, compares them with their initial state, commits and
+//! merges their work, and deletes them.
 //!
 //! A child can write the repository's configuration, so this crate never runs a program, neither git nor anything that
 //! git would start: libgit2 has no hooks, no external filters, no fsmonitor and no lazy fetching. For the same reason,
 //! paths come from the hub's own record and never from files that a child can write. All functions block, and use paths
 //! in directories that children can change concurrently. `plexus-files` therefore runs them in a separate process
-//! without access to the hub's files. Only [`Record`] and [`Notes`] are the hub's own files.
+//! without access to the hub's files. Only [`Record`], [`Notes`] and [`UpdateNotes`] are the hub's own files.
 
+mod branch;
 mod changes;
+mod checkout;
+mod commit;
 mod comparison;
 mod configuration;
+mod conflicts;
 mod copy;
+mod current;
 mod diff;
+mod digest;
 mod error;
 mod files;
+mod image;
+mod index_lock;
 mod lines;
+mod merge;
 mod notes;
+mod person;
 mod plan;
+mod push;
+mod rebase;
 mod record;
+mod recover;
 mod remove;
+mod review;
+mod target;
 mod unchanged;
+mod update;
+mod update_notes;
+mod work;
 
 use std::path::{Path, PathBuf};
 
@@ -27,14 +45,21 @@ use git2::{Repository, RepositoryOpenFlags};
 use plexus_protocol::worktree::Worktree;
 
 pub use changes::changes;
+pub use commit::{CommitRequest, PreparedCommit, prepare_commit};
 pub use configuration::read_repository_configuration_only;
-pub use diff::{WorktreeDiff, diff};
+pub use diff::{Shown, WorktreeDiff, diff};
 pub use error::WorktreeError;
+pub use merge::{MergeRequest, PreparedMerge, prepare_merge};
 pub use notes::{Note, Notes, Stage};
+pub use person::{check_branch, check_message, check_person, check_plain_branch};
 pub use plan::{FreshCheckout, Plan, Request};
+pub use push::{Pushable, pushable};
 pub use record::{Baseline, InitialState, Record};
+pub use recover::{Recovered, recover};
 pub use remove::remove;
 pub use unchanged::is_unchanged;
+pub use update::{AffectedTree, BranchUpdate, Step, update, update_observed};
+pub use update_notes::{UpdateNote, UpdateNotes};
 
 type Result<T> = std::result::Result<T, WorktreeError>;
 

@@ -1,14 +1,12 @@
-//! Reads the old and new content of a file, and counts its added and deleted lines. It reads the contents here, up to a
-//! limit, and passes them to libgit2 without a name: with a name, libgit2 would apply attributes and diff drivers that
+//! The old and new content of a file, up to a limit, and its added and deleted lines. The contents are passed to libgit2
+//! without a name: with a name, libgit2 would apply attributes and diff drivers that
 //! a child configured for it.
-
-use std::path::Path;
 
 use git2::{DiffOptions, Patch};
 
 use crate::Result;
 use crate::comparison::{Comparison, Difference};
-use crate::files::read_at_most;
+use crate::current::Current;
 
 /// The largest file whose lines are counted. Larger files are treated like binary files.
 pub(crate) const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -30,8 +28,8 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// The contents of one difference; `None` if a content is too large, or the path is missing by now or not a file.
-    pub(crate) fn of(comparison: &Comparison, root: &Path, difference: &Difference) -> Result<Option<Self>> {
+    /// The contents of one difference; `None` if a content is too large, or the path is not a file.
+    pub(crate) fn of(comparison: &Comparison, difference: &Difference, now: Current) -> Result<Option<Self>> {
         let old = match difference.old {
             None => Vec::new(),
             Some(id) => match comparison.repo.odb()?.read_header(id)? {
@@ -39,11 +37,10 @@ impl Contents {
                 _ => comparison.repo.find_blob(id)?.content().to_vec(),
             },
         };
-        let new = match difference.exists.then(|| read_at_most(&root.join(&difference.path), MAX_FILE_BYTES))
-        {
-            None => Vec::new(),
-            Some(Ok(Some(content))) => content,
-            Some(Ok(None) | Err(_)) => return Ok(None),
+        let new = match now {
+            Current::Missing => Vec::new(),
+            Current::File { content, .. } if content.len() as u64 <= MAX_FILE_BYTES => content,
+            Current::File { .. } | Current::TooLarge(_) | Current::Other => return Ok(None),
         };
         Ok(Some(Self { old, new }))
     }
@@ -68,8 +65,8 @@ impl Contents {
 }
 
 /// Counts the lines of one difference.
-pub(crate) fn count(comparison: &Comparison, root: &Path, difference: &Difference) -> Result<Lines> {
-    Contents::of(comparison, root, difference)?
+pub(crate) fn count(comparison: &Comparison, difference: &Difference, now: Current) -> Result<Lines> {
+    Contents::of(comparison, difference, now)?
         .map_or_else(|| Ok(Lines::default()), |contents| contents.lines())
 }
 

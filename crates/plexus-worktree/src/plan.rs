@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::copy::Copy;
 use crate::error::at;
 use crate::files::{new_dir, open_regular, private_dir};
+use crate::person::check_branch;
 use crate::{Baseline, Result, WorktreeError, admin_dir, open};
 
 /// The parameters of a worktree.
@@ -61,6 +62,7 @@ impl Plan {
             return Err(WorktreeError::NotInTree(given.clone()));
         }
         let base = base(&repo, given, request.base.as_deref())?;
+        let base_branch = base_branch(&repo, request.base.as_deref());
         let copies = request.copy.iter().map(|path| Copy::of(&root, path)).collect::<Result<Vec<_>>>()?;
         if let Some(within) = &request.copy_within {
             copies.iter().try_for_each(|copy| copy.check_within(within))?;
@@ -81,6 +83,14 @@ impl Plan {
             branch: format!("plexus/{name}"),
             base: base.to_string(),
             repo: text(&common)?,
+            base_branch,
+            // Only the main working tree: what leads to a linked one is in files that a child can write.
+            checkout: root
+                .join(".git")
+                .canonicalize()
+                .is_ok_and(|git_dir| git_dir == common)
+                .then(|| text(&root))
+                .transpose()?,
         };
         Ok(Self { worktree, working_dir, copies })
     }
@@ -161,6 +171,16 @@ fn base(repo: &Repository, path: &Path, given: Option<&str>) -> Result<git2::Oid
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// The local branch that the base is taken from: the branch that the caller names, or the one that is checked out.
+fn base_branch(repo: &Repository, given: Option<&str>) -> Option<String> {
+    let name = match given {
+        Some(given) => given.strip_prefix("refs/heads/").unwrap_or(given).to_owned(),
+        None => repo.head().ok()?.name().ok()?.strip_prefix("refs/heads/")?.to_owned(),
+    };
+    check_branch(&name).ok()?;
+    repo.find_reference(&format!("refs/heads/{name}")).ok().map(|_| name)
 }
 
 /// The common name of the repository with this git directory.

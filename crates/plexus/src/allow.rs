@@ -15,6 +15,7 @@ use crate::error::{ExpectedError, system};
 use crate::escape::exact;
 use crate::hub::{HubClient, JsonArg, block_on};
 use crate::output;
+use crate::plural::counted;
 use crate::review::confirm::{Confirmed, confirm, is_interactive};
 use crate::review::{self, Row, Tone};
 use crate::settings::DataDirArg;
@@ -80,7 +81,7 @@ pub(crate) fn run(args: &AllowArgs) -> Result<(), ExpectedError> {
         }
         let AddResult::Ok { rules, settled } = added;
         let scope = session
-            .map_or("every session".to_owned(), |session| format!("{} and all below it", session.name));
+            .map_or("every session".to_owned(), |session| format!("{} and all below it", session.path));
         for rule in rules {
             let end = match rule.expires_at {
                 None => String::new(),
@@ -102,7 +103,7 @@ async fn open_calls(
     rules: &[String],
     session: Option<&SessionView>,
 ) -> Result<Vec<ApprovalId>, ExpectedError> {
-    let sessions = hub.sessions().await?;
+    let sessions = hub.all_sessions().await?;
     let scope = session.map(|top| below(&sessions, top));
     let in_scope = |approval: &Approval| {
         approval.kind != ApprovalKind::Budget
@@ -153,5 +154,5 @@ async fn show(hub: &HubClient, rules: &[String], open: &[ApprovalId]) -> Result<
 }
 
 fn calls(count: usize) -> String {
-    if count == 1 { "1 open call".to_owned() } else { format!("{count} open calls") }
+    counted(count, "open call", "open calls")
 }

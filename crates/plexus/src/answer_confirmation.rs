@@ -40,7 +40,7 @@ pub(crate) fn of(approval: &Approval, given: &Value, answered: &Answered) -> Out
 
 /// "Allowed: Bash npm test (edited, worker)".
 pub(crate) fn confirmed(approval: &Approval, given: &Value) -> String {
-    let name = &approval.session_name;
+    let name = approval.session_label();
     if given["approve"] != true {
         return format!("Denied: {} ({name})", what(approval, &approval.input));
     }
@@ -101,7 +101,7 @@ pub(crate) fn ended(approval: &Approval, status: ApprovalStatus, decision: Resol
     };
     let mark = if edited.is_some() { "edited, " } else { "" };
     let input = edited.unwrap_or(&approval.input);
-    format!("{how}{by}: {} ({mark}{})", what(approval, input), approval.session_name)
+    format!("{how}{by}: {} ({mark}{})", what(approval, input), approval.session_label())
 }
 
 fn what(approval: &Approval, input: &Object) -> String {

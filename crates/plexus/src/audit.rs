@@ -17,7 +17,7 @@ use crate::cli::{AuditArgs, AuditVerb, ExportArgs, VerifyArgs};
 use crate::durations::seconds;
 use crate::error::{ExpectedError, system};
 use crate::hub::{HubClient, JsonArg, block_on};
-use crate::rules::by;
+use crate::rules::{by, label};
 use crate::settings::DataDirArg;
 use crate::table::{Align, Table};
 use crate::terminal::{age, now, one_line, tool_line};
@@ -26,7 +26,7 @@ use crate::{call, output};
 /// Arguments of `plexus audit` without a subcommand.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Only entries about this session, by name or id.
+    /// Only entries about this session, by name, path or id.
     #[arg(short, long, value_name = "NAME")]
     session: Option<String>,
     /// Only entries of this kind.
@@ -100,7 +100,7 @@ async fn list(args: &ListArgs) -> Result<(), ExpectedError> {
     } else if rows.is_empty() {
         output::say("plexus: no entries");
     } else {
-        output::print(&table(&rows, &hub.sessions().await?));
+        output::print(&table(&rows, &hub.all_sessions().await?));
         if next.is_some() {
             output::say(
                 "plexus: there are earlier entries; `-n` shows more, `plexus audit export` writes all",
@@ -127,15 +127,13 @@ fn table(rows: &[AuditRow], sessions: &[SessionView]) -> String {
             AuditKind::Token => "token",
             AuditKind::Policy => "policy",
             AuditKind::Session => "session",
+            AuditKind::Template => "template",
         };
-        let session = match (&entry.session_name, entry.session_id) {
-            (Some(name), _) => name.to_string(),
-            (None, Some(id)) => match sessions.iter().find(|session| session.id == id) {
-                Some(session) => session.name.to_string(),
-                None => id.to_string(),
-            },
-            (None, None) => String::new(),
-        };
+        let at_the_time = entry.session_path.clone();
+        let session = at_the_time
+            .or_else(|| entry.session_name.as_ref().map(ToString::to_string))
+            .or_else(|| entry.session_id.map(|id| label(id, sessions)))
+            .unwrap_or_default();
         table.row([
             number.to_string(),
             format!("{} ago", age(now().saturating_sub(entry.at))),

@@ -5,13 +5,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Command, CommandFactory, FromArgMatches as _, Parser, Subcommand};
+use plexus_core::Launcher;
 
 use crate::error::ExpectedError;
 use crate::settings::DataDirArg;
+use crate::settings::claude::launcher_parser;
 use crate::{
-    allow, approvals, approve, attach, audit, call, completions, console, demo, deny, diff, doctor, down,
-    fork, interrupt, logs, ls, mcp, mcp_config, rename, rm, rules, run, send, serve, status, stop, tokens,
-    transcript, up, watch,
+    allow, approvals, approve, attach, audit, call, compact, completions, console, demo, deny, diff, doctor,
+    down, fork, import, interrupt, logs, ls, mcp, mcp_config, rename, rm, rules, run, send, serve, status,
+    stop, tokens, transcript, up, watch,
 };
 
 /// Supervise many coding agents: a hub that runs Claude Code processes and holds each tool call until it is allowed or denied.
@@ -40,6 +42,8 @@ enum Verb {
     Fork(fork::ForkArgs),
     /// Send a message to an agent: into its turn, or as the next prompt.
     Send(send::SendArgs),
+    /// Replace the conversation of a session with a summary.
+    Compact(compact::CompactArgs),
     /// Interrupt the running turn of a session and of all sessions below it.
     Interrupt(interrupt::InterruptArgs),
     /// Show the changes of a session in its worktree.
@@ -60,6 +64,8 @@ enum Verb {
     Allow(allow::AllowArgs),
     /// List the rules in force, or remove some.
     Rules(rules::RulesArgs),
+    /// Import rules, MCP servers and agents of your own Claude Code configuration.
+    Import(import::ImportArgs),
     /// List, create or revoke tokens for other people and programs.
     Tokens(tokens::TokensArgs),
     /// Open the web console, signed in.
@@ -145,9 +151,10 @@ pub(crate) struct ServeArgs {
     pub(crate) listen: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,
-    /// The Claude Code program [default: `claude` in PATH].
-    #[arg(long, env = "PLEXUS_CLAUDE")]
-    pub(crate) claude: Option<PathBuf>,
+    /// The Claude Code program, or a JSON array of a program and its first arguments, such as '["npx","-y","PACKAGE"]'
+    /// [default: `claude` in PATH].
+    #[arg(long, env = "PLEXUS_CLAUDE", value_name = "COMMAND", value_parser = launcher_parser())]
+    pub(crate) claude: Option<Launcher>,
     /// Detach from the terminal; used by `plexus up`.
     #[arg(long, hide = true)]
     pub(crate) background: bool,
@@ -202,16 +209,16 @@ pub(crate) struct DemoArgs {
 
 /// The sections of the help, with the verbs of each.
 const SECTIONS: [(&str, &[&str]); 6] = [
-    ("Run agents", &["run", "attach", "send", "interrupt", "stop", "watch", "console", "demo"]),
+    ("Run agents", &["run", "attach", "send", "compact", "interrupt", "stop", "watch", "console", "demo"]),
     ("Decide", &["approvals", "approve", "deny"]),
     ("Sessions", &["ls", "logs", "transcript", "diff", "fork", "rename", "rm"]),
-    ("Rules, tokens and audit log", &["allow", "rules", "tokens", "audit"]),
+    ("Rules, tokens and audit log", &["allow", "rules", "import", "tokens", "audit"]),
     ("Hub", &["up", "down", "status", "serve", "doctor"]),
     ("Other programs", &["mcp-config", "mcp", "completions"]),
 ];
 
 /// The namespaces of a hub of this version. `plexus console` is a verb of its own.
-const NAMESPACES: [&str; 6] = ["arbor", "audit", "claudecode", "loopback", "policy", "token"];
+const NAMESPACES: [&str; 7] = ["arbor", "audit", "claudecode", "loopback", "policy", "template", "token"];
 
 const TEMPLATE: &str = "{about-with-newline}\n{usage-heading} {usage}{after-help}\n\nOptions:\n{options}";
 
@@ -251,6 +258,7 @@ pub(crate) fn run() -> Result<(), ExpectedError> {
         Verb::Transcript(args) => transcript::run(&args),
         Verb::Fork(args) => fork::run(&args),
         Verb::Send(args) => send::run(&args),
+        Verb::Compact(args) => compact::run(&args),
         Verb::Interrupt(args) => interrupt::run(&args),
         Verb::Diff(args) => diff::run(&args),
         Verb::Rename(args) => rename::run(&args),
@@ -261,6 +269,7 @@ pub(crate) fn run() -> Result<(), ExpectedError> {
         Verb::Deny(args) => deny::run(&args),
         Verb::Allow(args) => allow::run(&args),
         Verb::Rules(args) => rules::run(&args),
+        Verb::Import(args) => import::run(&args),
         Verb::Tokens(args) => tokens::run(&args),
         Verb::Console(args) => console::run(&args),
         Verb::Up(args) => up::run(&args),

@@ -1,13 +1,14 @@
 //! `plexus completions`: prints a script that makes a shell ask this program for completions. The answers are the verbs, the methods
-//! of a hub of this version with their flags, and from the running hub the names of sessions and the ids of open approvals. A
-//! completion never starts a hub.
+//! of a hub of this version with their flags, and from the running hub the sessions, open approvals, rules and tokens. A completion
+//! never starts a hub.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
 use clap::{Arg, Args, Command, ValueEnum};
 use clap_complete::CompleteEnv;
-use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::{Bash, EnvCompleter, Fish, Zsh};
 use serde_json::{Value, json};
 
@@ -88,13 +89,13 @@ pub(crate) fn answer() {
 /// The whole command line: the verbs and the namespaces of the hub.
 fn whole() -> Result<Command, ExpectedError> {
     let schema = Schema::of_this_version()?;
-    let mut program = cli::command().mut_subcommands(|verb| verb.mut_args(of_verb));
+    let mut program = cli::command().mut_subcommands(with_candidates);
     for namespace in schema.namespaces() {
         let methods = schema.namespace(namespace)?.mut_subcommands(|method| {
             let names_a_session =
                 matches!(namespace, "claudecode" | "policy") && method.get_name() != "create";
             method.mut_args(|arg| match arg.get_id().as_str() {
-                "name" if names_a_session => arg.add(ArgValueCandidates::new(sessions)),
+                "name" if names_a_session => arg.add(ArgValueCompleter::new(sessions)),
                 "approval_id" => arg.add(ArgValueCandidates::new(approvals)),
                 _ => arg,
             })
@@ -115,26 +116,70 @@ fn whole() -> Result<Command, ExpectedError> {
     Ok(program)
 }
 
-/// Adds the candidates from the hub to an argument of a verb that names a session or an approval.
+/// Adds the candidates from the hub to the arguments of a verb and of its subcommands.
+fn with_candidates(verb: Command) -> Command {
+    verb.mut_args(of_verb).mut_subcommands(with_candidates)
+}
+
+/// Adds the candidates from the hub to an argument that names a session, an approval, a rule or a token.
 fn of_verb(arg: Arg) -> Arg {
     let is_flag = arg.get_long().is_some();
     match arg.get_id().as_str() {
-        "session" => arg.add(ArgValueCandidates::new(sessions)),
+        "session" => arg.add(ArgValueCompleter::new(sessions)),
         // `--name` of `plexus run` names a new session.
-        "name" | "names" if !is_flag => arg.add(ArgValueCandidates::new(sessions)),
+        "name" | "names" if !is_flag => arg.add(ArgValueCompleter::new(sessions)),
+        "numbers" => arg.add(ArgValueCandidates::new(rules)),
+        "tokens" => arg.add(ArgValueCandidates::new(tokens)),
         "id" if !is_flag => arg.add(ArgValueCandidates::new(approvals)),
         _ => arg,
     }
 }
 
-fn sessions() -> Vec<CompletionCandidate> {
+/// The sessions whose path, or the end of whose path, starts with the typed text.
+fn sessions(typed: &OsStr) -> Vec<CompletionCandidate> {
     let listed = ask("claudecode.list");
-    let sessions = listed["sessions"].as_array().into_iter().flatten();
-    let candidate = |session: &Value| {
+    let sessions: Vec<&Value> = listed["sessions"].as_array().into_iter().flatten().collect();
+    let paths: Vec<&str> = sessions.iter().filter_map(|session| session["path"].as_str()).collect();
+    let Some(typed) = typed.to_str() else { return Vec::new() };
+    let candidate = |(path, session): (&&str, &&Value)| {
         let status = session["status"].as_str().unwrap_or_default().replace('_', " ");
-        Some(CompletionCandidate::new(session["name"].as_str()?).help(Some(status.into())))
+        let word = completion(path, typed, &paths)?;
+        Some(CompletionCandidate::new(word).help(Some(status.into())))
     };
-    sessions.filter_map(candidate).collect()
+    paths.iter().zip(&sessions).filter_map(candidate).collect()
+}
+
+/// The word that completes `typed` to this session: its path, or the end of the path if that starts with the typed text and belongs to
+/// no other session.
+fn completion<'a>(path: &'a str, typed: &str, all: &[&str]) -> Option<&'a str> {
+    if path.starts_with(typed) {
+        return Some(path);
+    }
+    let ends = path.match_indices('/').map(|(at, _)| &path[at + 1..]);
+    let is_of = |end: &str, path: &str| path == end || path.ends_with(&format!("/{end}"));
+    ends.filter(|end| end.starts_with(typed))
+        .find(|end| all.iter().filter(|path| is_of(end, path)).count() == 1)
+}
+
+fn rules() -> Vec<CompletionCandidate> {
+    let listed = ask("policy.list");
+    let rules = listed["rules"].as_array().into_iter().flatten();
+    let candidate = |rule: &Value| {
+        let (effect, text) = (rule["effect"].as_str().unwrap_or_default(), rule["rule"].as_str()?);
+        let help = format!("{effect} {}", one_line(text, 60));
+        Some(CompletionCandidate::new(rule["number"].as_u64()?.to_string()).help(Some(help.into())))
+    };
+    rules.filter_map(candidate).collect()
+}
+
+fn tokens() -> Vec<CompletionCandidate> {
+    let listed = ask("token.list");
+    let tokens = listed["tokens"].as_array().into_iter().flatten();
+    let candidate = |token: &Value| {
+        let right = token["right"].as_str().unwrap_or_default().to_owned();
+        Some(CompletionCandidate::new(token["name"].as_str()?).help(Some(right.into())))
+    };
+    tokens.filter_map(candidate).collect()
 }
 
 fn approvals() -> Vec<CompletionCandidate> {
@@ -185,6 +230,19 @@ mod tests {
         assert_eq!(completed(&["plexus", "claudecode", "create", "--working"]), ["--working-dir"]);
         assert_eq!(completed(&["plexus", "audit", "exp"]), ["export"]);
         assert_eq!(completed(&["plexus", "audit", "li"]), ["list"]);
+    }
+
+    #[test]
+    fn a_session_is_completed_by_its_path_or_by_an_unambiguous_end_of_it() {
+        let all = ["lead", "lead/worker", "other/worker", "lead/worker/helper"];
+        let offered = |typed: &str| -> Vec<&str> {
+            all.iter().filter_map(|path| completion(path, typed, &all)).collect()
+        };
+        assert_eq!(offered(""), all);
+        assert_eq!(offered("lead/w"), ["lead/worker", "lead/worker/helper"]);
+        assert_eq!(offered("hel"), ["helper"]);
+        assert_eq!(offered("wor"), ["worker/helper"], "`worker` alone is ambiguous");
+        assert_eq!(offered("x"), [""; 0]);
     }
 
     #[test]

@@ -16,8 +16,8 @@ use crate::settings::DataDirArg;
 /// Arguments of `plexus console`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The link signs in the first browser that opens it, once, within 30 seconds. The tab stays signed in for a day; `plexus token list` \
-    shows its token, and `plexus token revoke` signs it out.\n\nExamples:\n  plexus console\n  plexus console --print           for a browser on another machine, through a tunnel\n  \
+    after_help = "The link signs in the first browser that opens it, once, within 30 seconds. The tab stays signed in for a day; `plexus tokens` \
+    shows its token, and `plexus tokens rm` signs it out.\n\nExamples:\n  plexus console\n  plexus console --print           for a browser on another machine, through a tunnel\n  \
     plexus console --url https://hub.example:8443   for a phone (docs/console.md)"
 )]
 pub(crate) struct ConsoleArgs {

@@ -11,6 +11,7 @@ use crate::error::ExpectedError;
 use crate::escape::safe;
 use crate::hub::{HubClient, JsonArg, block_on, named};
 use crate::output;
+use crate::plural::counted;
 use crate::settings::DataDirArg;
 use crate::terminal::one_line;
 
@@ -21,7 +22,7 @@ use crate::terminal::one_line;
     Examples:\n  plexus diff fixer\n  plexus diff fixer src/main.rs\n  plexus diff fixer --stat"
 )]
 pub(crate) struct DiffArgs {
-    /// The session, by name or id.
+    /// The session, by name, path or id.
     pub(crate) session: String,
     /// Show only this file, with a longer diff.
     #[arg(value_name = "FILE")]
@@ -48,7 +49,7 @@ pub(crate) fn run(args: &DiffArgs) -> Result<(), ExpectedError> {
             output::json(&found);
             return Ok(());
         }
-        let DiffResult::Ok { base, branch, files, truncated } = found;
+        let DiffResult::Ok { base, branch, files, truncated, .. } = found;
         let style = Style::of_stdout();
         for file in &files {
             output::print(&style.heading(file));
@@ -61,8 +62,7 @@ pub(crate) fn run(args: &DiffArgs) -> Result<(), ExpectedError> {
         let base = one_line(base.get(..12).unwrap_or(&base), 40);
         let count = match files.len() {
             0 => "no changes".to_owned(),
-            1 => "1 file changed".to_owned(),
-            several => format!("{several} files changed"),
+            some => format!("{} changed", counted(some, "file", "files")),
         };
         output::say(&format!("plexus: {count} since {base} on {}.{more}", one_line(&branch, 100)));
         Ok(())

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
+use plexus_core::Launcher;
 use plexus_server::{DataDir, DataDirError, ServeError, end_children};
 use serde_json::Value;
 
@@ -52,7 +53,8 @@ async fn down(args: &DownArgs, dir: &Path) -> Result<String, ExpectedError> {
         let config = settings::config(ServeArgs {
             listen: None,
             data_dir: args.data_dir.clone(),
-            claude: None,
+            // It starts no agent, so a missing program does not matter.
+            claude: Some(Launcher::default()),
             background: false,
         })?;
         match end_children(config).await {

@@ -39,7 +39,7 @@ pub(crate) enum ExpectedError {
     /// `plexus up` started a hub, and it exited.
     #[error("the hub did not start: {message}")]
     NotStarted {
-        /// Its last line, and where its log is.
+        /// Its last message, and where its log is.
         message: String,
         /// Its exit code, if it has one.
         code: Option<u8>,

@@ -12,7 +12,7 @@ use crate::settings::DataDirArg;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  plexus fork fixer other-way --at 1\n  plexus attach other-way")]
 pub(crate) struct ForkArgs {
-    /// The session, by name or id.
+    /// The session, by name, path or id.
     pub(crate) name: String,
     /// The name of the new session.
     pub(crate) new_name: String,

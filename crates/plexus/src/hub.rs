@@ -73,9 +73,18 @@ impl HubClient {
         })
     }
 
-    /// All sessions, a parent before its children.
+    /// The sessions that are not archived, a parent before its children.
     pub(crate) async fn sessions(&self) -> Result<Vec<SessionView>, ExpectedError> {
-        let ListResult::Ok { sessions } = self.call_with_timeout("claudecode.list", json!({})).await?;
+        self.list(json!({})).await
+    }
+
+    /// All sessions, a parent before its children.
+    pub(crate) async fn all_sessions(&self) -> Result<Vec<SessionView>, ExpectedError> {
+        self.list(json!({"archived": true})).await
+    }
+
+    async fn list(&self, params: Value) -> Result<Vec<SessionView>, ExpectedError> {
+        let ListResult::Ok { sessions } = self.call_with_timeout("claudecode.list", params).await?;
         Ok(sessions)
     }
 

@@ -1,6 +1,10 @@
-//! `plexus logs`: prints the events of a session, of all turns or the last ones, and follows new events with `-f`.
+//! `plexus logs`: prints the events of a session, of all turns or the last ones, and follows new events with `-f`. With
+//! `--raw` or `--stderr` it prints what the session's process wrote.
+
+mod raw;
 
 use clap::Args;
+use plexus_protocol::claudecode::OutputStream;
 use serde_json::Value;
 
 use crate::error::ExpectedError;
@@ -14,10 +18,11 @@ use crate::stored_events::StoredEvents;
 /// Arguments of `plexus logs`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plexus logs fixer\n  plexus logs fixer -f --turns 1\n  plexus logs fixer --json | jq .event.type"
+    after_help = "Examples:\n  plexus logs fixer\n  plexus logs fixer -f --turns 1\n  plexus logs fixer --json | jq .event.type\n  \
+    plexus logs fixer --raw | jq -c .type\n  plexus logs fixer --stderr --run 1"
 )]
 pub(crate) struct LogsArgs {
-    /// The session, by name or id.
+    /// The session, by name, path or id.
     pub(crate) name: String,
     /// Follow new events.
     #[arg(short, long)]
@@ -25,6 +30,15 @@ pub(crate) struct LogsArgs {
     /// Only the last N turns.
     #[arg(long, value_name = "N")]
     pub(crate) turns: Option<u64>,
+    /// Print the lines of Claude Code as they were written, of the latest process.
+    #[arg(long, group = "output", conflicts_with_all = ["follow", "turns"])]
+    pub(crate) raw: bool,
+    /// Print the end of stderr of the latest process.
+    #[arg(long, group = "output", conflicts_with_all = ["follow", "turns"])]
+    pub(crate) stderr: bool,
+    /// With --raw or --stderr: print the output of process N of the session, from 1.
+    #[arg(long, requires = "output", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) run: Option<u32>,
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,
     #[command(flatten)]
@@ -35,6 +49,14 @@ pub(crate) struct LogsArgs {
 pub(crate) fn run(args: &LogsArgs) -> Result<(), ExpectedError> {
     block_on(async {
         let hub = HubClient::reach(&args.data_dir).await?;
+        let stream = match args {
+            LogsArgs { raw: true, .. } => Some(OutputStream::Journal),
+            LogsArgs { stderr: true, .. } => Some(OutputStream::Stderr),
+            _ => None,
+        };
+        if let Some(stream) = stream {
+            return raw::print(&hub, args, stream).await;
+        }
         let session = hub.session(&args.name).await?;
         let latest = session.turn;
         let first = args.turns.map_or(1, |turns| (latest + 1).saturating_sub(turns).max(1));

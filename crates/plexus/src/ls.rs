@@ -27,6 +27,9 @@ pub(crate) struct LsArgs {
     /// Update the list whenever something changes.
     #[arg(short, long)]
     pub(crate) watch: bool,
+    /// Also list the archived sessions.
+    #[arg(short, long)]
+    pub(crate) archived: bool,
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,
     #[command(flatten)]
@@ -38,9 +41,9 @@ pub(crate) fn run(args: &LsArgs) -> Result<(), ExpectedError> {
     block_on(async {
         let hub = HubClient::reach(&args.data_dir).await?;
         if args.watch {
-            return watch(&hub, args.json).await;
+            return watch(&hub, args).await;
         }
-        let sessions = hub.sessions().await?;
+        let sessions = listed(&hub, args).await?;
         if args.json.json {
             output::json(&sessions);
         } else if sessions.is_empty() {
@@ -52,7 +55,13 @@ pub(crate) fn run(args: &LsArgs) -> Result<(), ExpectedError> {
     })
 }
 
-async fn watch(hub: &HubClient, json: JsonArg) -> Result<(), ExpectedError> {
+/// The sessions that the arguments select.
+async fn listed(hub: &HubClient, args: &LsArgs) -> Result<Vec<SessionView>, ExpectedError> {
+    if args.archived { hub.all_sessions().await } else { hub.sessions().await }
+}
+
+async fn watch(hub: &HubClient, args: &LsArgs) -> Result<(), ExpectedError> {
+    let json = &args.json;
     let mut changes = Follower::changes(&hub.client);
     let mut resized = signal(SignalKind::window_change()).map_err(system)?;
     let mut shown: Option<String> = None;
@@ -69,7 +78,7 @@ async fn watch(hub: &HubClient, json: JsonArg) -> Result<(), ExpectedError> {
         match change {
             StreamItem::Disconnected => output::say("plexus: Disconnected. Reconnecting…"),
             StreamItem::Connected | StreamItem::Event { .. } => {
-                let sessions = match hub.sessions().await {
+                let sessions = match listed(hub, args).await {
                     // The hub is stopping; the stream will report it.
                     Err(ExpectedError::NoHub(_) | ExpectedError::Lost(_)) => continue,
                     sessions => sessions?,
@@ -133,7 +142,7 @@ fn cut(line: &str, columns: usize) -> String {
     start + "…"
 }
 
-/// The sessions as a table, children indented below their parents.
+/// The sessions as a table, children below their parents. Each has its path, which every verb accepts.
 pub(crate) fn tree(sessions: &[SessionView]) -> String {
     let mut table = Table::new(&[
         ("NAME", Align::Left),
@@ -144,9 +153,8 @@ pub(crate) fn tree(sessions: &[SessionView]) -> String {
         ("DIRECTORY", Align::Left),
     ]);
     for session in sessions {
-        let indent = "  ".repeat(session.depth as usize);
         table.row([
-            format!("{indent}{}", session.name),
+            one_line(&session.path, 200),
             state(session),
             session.turn.to_string(),
             session.pending_approvals.to_string(),

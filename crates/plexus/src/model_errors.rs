@@ -1,12 +1,14 @@
 //! Explains problems between an agent and its model: a rejected login, a rate limit, an overloaded or unreachable model. Claude Code
-//! retries on its own; the text says whether the user has to act.
+//! retries on its own; the text says whether the user has to act. Also explains what the hooks of a session decided.
 
 use serde_json::Value;
+
+use crate::terminal::one_line;
 
 const LOGIN: &str =
     "Run `claude` and log in with /login, or set ANTHROPIC_API_KEY for the hub and the session.";
 
-/// The line about a system event of a session, if it is about the model.
+/// The line about a system event of a session, if it is about the model, its context or a hook.
 pub(crate) fn notice(event: &Value) -> Option<String> {
     let data = &event["data"];
     match event["subtype"].as_str()? {
@@ -17,6 +19,20 @@ pub(crate) fn notice(event: &Value) -> Option<String> {
         "stalled" => {
             let secs = data["quiet_secs"].as_f64().unwrap_or_default();
             Some(format!("The model has sent nothing for {secs:.0} s. Ctrl-C interrupts the turn."))
+        }
+        "hook" => Some(hook(data)),
+        "status" if data["status"] == "compacting" => Some("Compacting the conversation…".to_owned()),
+        "status" if data["compact_result"] == "failed" => {
+            let why = data["compact_error"].as_str().unwrap_or("no reason was given");
+            Some(format!("The conversation was not compacted: {}", one_line(why, 200)))
+        }
+        "compact_boundary" => {
+            let tokens = |name: &str| data["compact_metadata"][name].as_u64();
+            let change = match (tokens("pre_tokens"), tokens("post_tokens")) {
+                (Some(before), Some(after)) => format!(" from {before} to {after} tokens"),
+                _ => String::new(),
+            };
+            Some(format!("The conversation was compacted{change}. The agent continues with a summary of it."))
         }
         _ => None,
     }
@@ -36,6 +52,25 @@ pub(crate) fn advice(message: &str) -> Option<&'static str> {
         Some("Check the network connection, the proxy settings and ANTHROPIC_BASE_URL.")
     } else {
         None
+    }
+}
+
+fn hook(data: &Value) -> String {
+    let text = |name: &str| one_line(data[name].as_str().unwrap_or_default(), 200);
+    let about = match (text("event").as_str(), text("tool_name").as_str()) {
+        ("UserPromptSubmit", _) => "the prompt".to_owned(),
+        ("Stop", _) => "the end of the turn".to_owned(),
+        ("SubagentStop", _) => "the end of a sub-agent".to_owned(),
+        ("PostToolUse", tool) => format!("the result of {tool}"),
+        (_, tool) => tool.to_owned(),
+    };
+    let (status, reason) = (text("status"), text("reason"));
+    match status.as_str() {
+        "denied" => format!("A hook denied {about}: {reason}"),
+        "asked" => format!("A hook requires approval of {about}: {reason}"),
+        "blocked" => format!("A hook objects to {about}: {reason}"),
+        "stopped" => format!("A hook stopped the turn at {about}: {reason}"),
+        _ => format!("The hook `{}` failed for {about}: {reason}", text("command")),
     }
 }
 
@@ -80,6 +115,19 @@ mod tests {
                 .starts_with("The model cannot be reached. Retry. Check")
         );
         assert_eq!(notice(&json!({"subtype": "init", "data": {}})), None);
+    }
+
+    #[test]
+    fn a_hook_says_what_it_decided_and_why() {
+        let shown = |data: Value| notice(&json!({"subtype": "hook", "data": data})).unwrap();
+        let denied =
+            json!({"event": "PreToolUse", "tool_name": "Bash", "status": "denied", "reason": "no\nrm"});
+        assert_eq!(shown(denied), "A hook denied Bash: no⏎rm");
+        let failed =
+            json!({"event": "Stop", "status": "failed", "command": "x", "reason": "it exited with code 1"});
+        assert_eq!(shown(failed), "The hook `x` failed for the end of the turn: it exited with code 1");
+        let hostile = json!({"event": "PreToolUse", "tool_name": "\u{1b}[2J", "status": "denied", "reason": "\u{202e}"});
+        assert!(!shown(hostile).contains(['\u{1b}', '\u{202e}']));
     }
 
     #[test]

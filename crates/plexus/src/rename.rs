@@ -12,7 +12,7 @@ use crate::settings::DataDirArg;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  plexus rename run-1a2b3c fixer")]
 pub(crate) struct RenameArgs {
-    /// The session, by name or id.
+    /// The session, by name, path or id.
     pub(crate) session: String,
     /// The new name.
     pub(crate) new_name: String,

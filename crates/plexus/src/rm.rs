@@ -4,11 +4,10 @@ use clap::Args;
 use plexus_protocol::claudecode::{DeleteResult, SessionView};
 use plexus_protocol::worktree::LeftWorktree;
 
-use crate::confirm_loss::YesArg;
 use crate::error::ExpectedError;
-use crate::hub::{HubClient, JsonArg, block_on, named};
-use crate::output;
-use crate::settings::DataDirArg;
+use crate::hub::{HubClient, block_on, named};
+use crate::plural::counted;
+use crate::removal::{Removal, RemovalArgs, Target};
 use crate::terminal::one_line;
 
 /// Arguments of `plexus rm`.
@@ -18,65 +17,54 @@ use crate::terminal::one_line;
     Example:\n  plexus rm fixer reviewer"
 )]
 pub(crate) struct RmArgs {
-    /// The sessions, by name or id.
+    /// The sessions, by name, path or id.
     #[arg(required = true, value_name = "NAME")]
     pub(crate) names: Vec<String>,
     #[command(flatten)]
-    pub(crate) yes: YesArg,
-    #[command(flatten)]
-    pub(crate) data_dir: DataDirArg,
-    #[command(flatten)]
-    pub(crate) json: JsonArg,
+    pub(crate) flags: RemovalArgs,
 }
 
 /// Deletes the sessions in sequence.
 pub(crate) fn run(args: &RmArgs) -> Result<(), ExpectedError> {
     block_on(async {
-        let hub = HubClient::reach(&args.data_dir).await?;
+        let hub = HubClient::reach(&args.flags.data_dir).await?;
         let mut sessions = Vec::new();
         for name in &args.names {
             sessions.push(hub.session(name).await?);
         }
         let named_sessions: Vec<String> = sessions.iter().map(described).collect();
-        args.yes.confirm(&format!("Delete {}?", named_sessions.join(", "))).await?;
-        for session in sessions {
-            let deleted: DeleteResult = hub.call("claudecode.delete", named(&session.id.to_string())).await?;
-            if args.json.json {
-                output::json_line(&deleted);
-                continue;
-            }
-            output::print(&format!("deleted {}", session.name));
-            let DeleteResult::Ok { worktree, below, .. } = deleted;
-            for left in worktree.into_iter().chain(below.into_iter().map(|below| below.worktree)) {
-                output::print(&format!("  {}", outcome(&left)));
-            }
-        }
-        Ok(())
+        let target =
+            |session: SessionView| Target { params: named(&session.id.to_string()), name: session.path };
+        let removal = Removal {
+            question: format!("Delete {}?", named_sessions.join(", ")),
+            method: "claudecode.delete",
+            targets: sessions.into_iter().map(target).collect(),
+        };
+        args.flags.remove(&hub, removal, report).await
     })
+}
+
+/// What was deleted, and what happened to its worktrees.
+fn report(name: &str, deleted: &DeleteResult) -> String {
+    let DeleteResult::Ok { worktree, below, .. } = deleted;
+    let left = worktree.iter().chain(below.iter().map(|below| &below.worktree));
+    left.fold(format!("deleted {name}"), |text, left| format!("{text}\n  {}", outcome(left)))
 }
 
 /// A session and what is lost with it.
 fn described(session: &SessionView) -> String {
-    let mut facts = Vec::new();
-    match session.tree.sessions.saturating_sub(1) {
-        0 => {}
-        1 => facts.push("1 session below it".to_owned()),
-        several => facts.push(format!("{several} sessions below it")),
-    }
-    match session.tree.running {
-        0 => {}
-        1 => facts.push("1 running turn".to_owned()),
-        several => facts.push(format!("{several} running turns")),
-    }
-    match session.tree.pending_approvals {
-        0 => {}
-        1 => facts.push("1 open approval".to_owned()),
-        several => facts.push(format!("{several} open approvals")),
-    }
+    let tree = &session.tree;
+    let facts = [
+        (tree.sessions.saturating_sub(1), "session below it", "sessions below it"),
+        (tree.running, "running turn", "running turns"),
+        (tree.pending_approvals, "open approval", "open approvals"),
+    ];
+    let facts = facts.into_iter().filter(|(count, ..)| *count > 0);
+    let facts: Vec<String> = facts.map(|(count, one, several)| counted(count, one, several)).collect();
     if facts.is_empty() {
-        session.name.to_string()
+        session.path.clone()
     } else {
-        format!("{} with {}", session.name, facts.join(", "))
+        format!("{} with {}", session.path, facts.join(", "))
     }
 }
 

@@ -1,17 +1,17 @@
 //! `plexus rules`: lists the rules in force, and removes rules. `plexus allow` adds them.
 
 use clap::{Args, Subcommand};
-use plexus_protocol::Decider;
 use plexus_protocol::claudecode::SessionView;
 use plexus_protocol::policy::{Effect, ListResult, RevokeResult, RuleView};
+use plexus_protocol::{Decider, SessionId};
 use serde_json::json;
 
-use crate::confirm_loss::YesArg;
 use crate::durations::left;
 use crate::error::ExpectedError;
 use crate::escape::exact;
 use crate::hub::{HubClient, JsonArg, block_on, named};
 use crate::output;
+use crate::removal::{Removal, RemovalArgs, Target};
 use crate::settings::DataDirArg;
 use crate::table::{Align, Table};
 use crate::terminal::one_line;
@@ -56,11 +56,7 @@ pub(crate) struct RmArgs {
     #[arg(required = true, value_name = "ID")]
     pub(crate) numbers: Vec<u64>,
     #[command(flatten)]
-    pub(crate) yes: YesArg,
-    #[command(flatten)]
-    pub(crate) data_dir: DataDirArg,
-    #[command(flatten)]
-    pub(crate) json: JsonArg,
+    pub(crate) flags: RemovalArgs,
 }
 
 /// Lists or removes rules.
@@ -80,13 +76,13 @@ async fn list(args: &ListArgs) -> Result<(), ExpectedError> {
     } else if rules.is_empty() {
         output::say("plexus: no rules; `plexus allow RULE` adds one");
     } else {
-        output::print(&table(&rules, &hub.sessions().await?));
+        output::print(&table(&rules, &hub.all_sessions().await?));
     }
     Ok(())
 }
 
 async fn remove(args: &RmArgs) -> Result<(), ExpectedError> {
-    let hub = HubClient::reach(&args.data_dir).await?;
+    let hub = HubClient::reach(&args.flags.data_dir).await?;
     let ListResult::Ok { rules } = hub.call_with_timeout("policy.list", json!({})).await?;
     let known = |number: &u64| rules.iter().find(|rule| rule.number == *number);
     if let Some(unknown) = args.numbers.iter().find(|number| known(number).is_none()) {
@@ -95,16 +91,13 @@ async fn remove(args: &RmArgs) -> Result<(), ExpectedError> {
         )));
     }
     let named: Vec<String> = args.numbers.iter().filter_map(known).map(described).collect();
-    args.yes.confirm(&format!("Remove {}?", named.join(", "))).await?;
-    for number in &args.numbers {
-        let removed: RevokeResult = hub.call_with_timeout("policy.revoke", json!({"number": number})).await?;
-        if args.json.json {
-            output::json_line(&removed);
-        } else {
-            output::print(&format!("removed rule {number}"));
-        }
-    }
-    Ok(())
+    let target = |number: &u64| Target { name: number.to_string(), params: json!({"number": number}) };
+    let removal = Removal {
+        question: format!("Remove {}?", named.join(", ")),
+        method: "policy.revoke",
+        targets: args.numbers.iter().map(target).collect(),
+    };
+    args.flags.remove(&hub, removal, |number, _: &RevokeResult| format!("removed rule {number}")).await
 }
 
 fn described(rule: &RuleView) -> String {
@@ -121,10 +114,7 @@ fn table(rules: &[RuleView], sessions: &[SessionView]) -> String {
         ("RULE", Align::Left),
     ]);
     for rule in rules {
-        let scope = rule.session_id.map(|id| match sessions.iter().find(|session| session.id == id) {
-            Some(session) => session.name.to_string(),
-            None => id.to_string(),
-        });
+        let scope = rule.session_id.map(|id| label(id, sessions));
         table.row([
             rule.number.to_string(),
             effect(rule.effect).to_owned(),
@@ -145,12 +135,20 @@ fn effect(effect: Effect) -> &'static str {
     }
 }
 
-/// Who did something, with the name of a session instead of its id.
+/// The path of a session, or its id if it does not exist.
+pub(crate) fn label(id: SessionId, sessions: &[SessionView]) -> String {
+    match sessions.iter().find(|session| session.id == id) {
+        Some(session) => session.path.clone(),
+        None => id.to_string(),
+    }
+}
+
+/// Who did something, with the path of a session instead of its id.
 pub(crate) fn by(decider: &Decider, sessions: &[SessionView]) -> String {
     let key = match decider {
         Decider::Operator => "you".to_owned(),
         Decider::Session { id } => match sessions.iter().find(|session| session.id == *id) {
-            Some(session) => session.name.to_string(),
+            Some(session) => session.path.clone(),
             None => decider.key(),
         },
         Decider::Token { .. } | Decider::Parent { .. } | Decider::Hub => decider.key(),

@@ -1,8 +1,10 @@
 //! `plexus run`: creates a session for one prompt, follows it, and answers its approvals at the terminal. The session remains after
-//! the turn. `given` parses arguments, `worktree_changes` shows what a session with a worktree has changed.
+//! the turn. `given` parses arguments, `resume` finds the Claude Code session to continue, `worktree` shows the changes of a session
+//! with a worktree.
 
-mod given;
-mod worktree_changes;
+pub(crate) mod given;
+mod resume;
+mod worktree;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,7 +18,7 @@ use crate::error::{ExpectedError, system};
 use crate::hub::{HubClient, JsonArg, block_on};
 use crate::settings::DataDirArg;
 use crate::terminal_session::{OutputMode, Purpose, Start, TerminalSession, output_mode};
-use crate::{environment, output};
+use crate::{attached, environment, output};
 
 /// Arguments of `plexus run`.
 #[derive(Debug, Args)]
@@ -28,11 +30,15 @@ use crate::{environment, output};
     The agent inherits the hub's environment, and from this shell: PATH, HOME, LANG, LC_*, TERM, ANTHROPIC_* and a few \
     more (docs/cli.md); --env adds one by name.\n\n\
     Examples:\n  plexus run \"Fix the failing test\"\n  plexus run --name fixer --dir ~/src/app --mode acceptEdits --env GITHUB_TOKEN \"Fix issue 12\"\n  \
-    plexus run --worktree --budget 2 @task.md\n  git diff | plexus run --detach --name review -"
+    plexus run --worktree --budget 2 @task.md\n  plexus run --attach shot.png \"Why is the button cut off?\"\n  git diff | plexus run --detach --name review -\n  plexus run --resume 4b983b28-9d18-41fa-9871-3489783bd38c \"Now fix the tests\""
 )]
 pub(crate) struct RunArgs {
     /// The prompt; `-` reads it from stdin, `@FILE` from a file.
-    pub(crate) prompt: String,
+    #[arg(required_unless_present = "resume")]
+    pub(crate) prompt: Option<String>,
+    /// Attach this image, PDF document or text file to the prompt; may be repeated.
+    #[arg(long, value_name = "FILE", visible_alias = "image")]
+    pub(crate) attach: Vec<PathBuf>,
     /// The name of the session [default: a free one].
     #[arg(long)]
     pub(crate) name: Option<String>,
@@ -48,10 +54,13 @@ pub(crate) struct RunArgs {
     /// The policy for calls that no rule matches: own_course, ask_all, approvals, plan or allow_all.
     #[arg(long, value_parser = crate::modes::policy)]
     pub(crate) policy: Option<String>,
+    /// Add this text to the system prompt of the agent.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) append_system_prompt: Option<String>,
     /// Pass this variable of the shell to the agent as well; may be repeated.
     #[arg(long, value_name = "NAME")]
     pub(crate) env: Vec<String>,
-    /// Work in a new git worktree and branch; at the end, show the changes and how to commit, merge or discard them.
+    /// Work in a new git worktree and branch; at the end, show the changes and offer to commit or merge them.
     #[arg(long)]
     pub(crate) worktree: bool,
     /// The most that the session and all below it may cost, in dollars.
@@ -60,9 +69,18 @@ pub(crate) struct RunArgs {
     /// Load the project's settings, MCP servers and agents in their current state.
     #[arg(long)]
     pub(crate) trust: bool,
+    /// Load none of the servers and agents that you imported with `plexus import`.
+    #[arg(long)]
+    pub(crate) no_imported: bool,
     /// MCP servers for the agent: a JSON file with `mcpServers`, as Claude Code uses it.
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp: Option<PathBuf>,
+    /// Commands to run before and after tool calls: a JSON file with `hooks`, as in Claude Code's settings. They can deny calls, and never allow them.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hooks: Option<PathBuf>,
+    /// Continue a copy of this Claude Code session, which you started yourself in the same directory; without an ID, list the recent ones and exit with code 2.
+    #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "", conflicts_with = "worktree")]
+    pub(crate) resume: Option<String>,
     /// Print the name of the session and exit; the agent continues in the background.
     #[arg(long)]
     pub(crate) detach: bool,
@@ -83,29 +101,51 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), ExpectedError> {
             None => std::env::current_dir().map_err(system)?,
         };
         let name = args.name.clone().unwrap_or_else(free_name);
-        let prompt = given::prompt(&args.prompt)?;
+        let prompt = args.prompt.as_deref().map(given::prompt).transpose()?;
+        let attachments = attached::read(&args.attach)?;
         let mcp_servers = args.mcp.as_deref().map(given::mcp_servers).transpose()?;
+        let hooks = args.hooks.as_deref().map(given::hooks).transpose()?;
         let output_mode = output_mode(args.json);
         let hub = HubClient::reach(&args.data_dir).await?;
+        let resume = match &args.resume {
+            Some(given) => Some(resume::session(&hub, &dir, given).await?),
+            None => None,
+        };
+        let prompt = prompt.ok_or_else(|| ExpectedError::Usage("give a prompt as well".to_owned()))?;
         let mut create = json!({
             "name": name, "working_dir": dir, "prompt": prompt, "env": env.into_iter().collect::<BTreeMap<_, _>>(),
             "deltas": output_mode == OutputMode::Terminal && !args.detach,
         });
+        if !attachments.is_empty() {
+            create["attachments"] = Value::Array(attachments);
+        }
         if args.worktree {
             create["isolation"] = json!("worktree");
         }
         if let Some(amount) = args.budget {
             create["budget"] = json!({"cost_usd": amount});
         }
+        if let Some(session) = resume {
+            create["resume"] = json!(session);
+        }
         if args.trust {
             create["trust_project"] = json!(true);
+        }
+        if args.no_imported {
+            create["imported"] = json!(false);
         }
         if let Some(servers) = mcp_servers {
             create["mcp_servers"] = json!(servers);
         }
-        for (key, value) in
-            [("model", &args.model), ("permission_mode", &args.mode), ("policy", &args.policy)]
-        {
+        if let Some(hooks) = hooks {
+            create["hooks"] = json!(hooks);
+        }
+        for (key, value) in [
+            ("model", &args.model),
+            ("permission_mode", &args.mode),
+            ("policy", &args.policy),
+            ("append_system_prompt", &args.append_system_prompt),
+        ] {
             if let Some(value) = value {
                 create[key] = json!(value);
             }
@@ -137,13 +177,15 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), ExpectedError> {
             cost_usd: 0.0,
             cursor: cursor.unwrap_or_default(),
         };
-        let status = TerminalSession::new(&hub, &start, output_mode).run(&start).await?;
+        let mut terminal = TerminalSession::new(&hub, &start, output_mode);
+        let status = terminal.run(&start).await?;
         if output_mode == OutputMode::Json {
             output::json_line(
                 &json!({"type": "ended", "session_id": id, "name": name, "turn": 1, "status": status}),
             );
         } else if args.worktree {
-            worktree_changes::show(&hub, id, &name).await?;
+            let ended = worktree::Ended { id, name: &name, dir: &dir };
+            worktree::finish(&hub, &ended, output_mode, terminal.typed()).await?;
         }
         outcome(status)
     })

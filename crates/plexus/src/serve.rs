@@ -16,6 +16,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::cli::ServeArgs;
 use crate::error::{ExpectedError, system};
+use crate::plural::counted;
 use crate::port_user::PortUser;
 use crate::{editor, output, settings};
 
@@ -81,7 +82,7 @@ async fn serve(config: Config) -> Result<(), ExpectedError> {
 }
 
 pub(crate) fn count(children: usize) -> String {
-    if children == 1 { "1 child".to_owned() } else { format!("{children} children") }
+    counted(children, "child", "children")
 }
 
 /// What asked the hub to stop.

@@ -1,5 +1,6 @@
 //! The settings of a hub. A flag overrides the environment, which overrides `DIR/plexus.toml`, which overrides the defaults.
 
+pub(crate) mod claude;
 mod console;
 mod doors;
 mod notify;
@@ -10,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use plexus_core::{ChildMcp, Limits, Retention, SandboxSetting, Settings, Tracing};
+use plexus_core::{ChildMcp, Launcher, Limits, Retention, SandboxSetting, Settings, Tracing, check_person};
+use plexus_protocol::claudecode::Person;
 use plexus_server::{Config, DataDir, ServeError};
 use plexus_store::Durability;
 use serde::Deserialize;
@@ -51,7 +53,7 @@ impl DataDirArg {
 #[serde(deny_unknown_fields, default)]
 struct File {
     listen: Option<SocketAddr>,
-    claude: Option<PathBuf>,
+    claude: Option<Launcher>,
     worktrees_dir: Option<PathBuf>,
     clean_env: bool,
     session_env: Vec<String>,
@@ -73,6 +75,7 @@ struct File {
     doors: DoorsTable,
     retention: RetentionTable,
     audit: AuditTable,
+    git: GitTable,
     notify: NotifyTable,
     console: ConsoleTable,
 }
@@ -162,6 +165,29 @@ struct AuditTable {
     head_webhook: Option<String>,
 }
 
+/// `[git]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct GitTable {
+    name: Option<String>,
+    email: Option<String>,
+}
+
+impl GitTable {
+    fn author(self) -> Result<Option<Person>, ExpectedError> {
+        let wrong = |why: &str| ExpectedError::Settings(format!("[git] in plexus.toml: {why}"));
+        match (self.name, self.email) {
+            (None, None) => Ok(None),
+            (Some(name), Some(email)) => {
+                let person = Person { name, email };
+                check_person(&person).map_err(|why| wrong(&why))?;
+                Ok(Some(person))
+            }
+            _ => Err(wrong("set both `name` and `email`")),
+        }
+    }
+}
+
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ChildMcpName {
@@ -194,6 +220,10 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
     let Config { hub: usual, listen, .. } = Config::defaults(data_dir.clone()).map_err(system)?;
     let of = |key, given, usual: Duration| seconds(key, given, usual.as_secs_f64());
     let console = file.console.checked()?;
+    let users = match file.clean_env || file.user_settings == Some(false) {
+        true => None,
+        false => users_own(),
+    };
     Ok(Config {
         allowed_hosts: console.allowed_hosts,
         tls: console.tls,
@@ -205,17 +235,14 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
         doors: file.doors.limits()?,
         head_webhook: file.audit.head_webhook.map(webhook).transpose()?,
         hub: Settings {
-            claude: located(args.claude.or(file.claude).unwrap_or(usual.claude))?,
+            claude: claude::chosen(args.claude.or(file.claude).unwrap_or(usual.claude))?,
             worktrees_dir: file.worktrees_dir.map(|dir| apart(dir, &data_dir)).transpose()?,
             plexus: usual.plexus,
             home: usual.home,
             clean_env: file.clean_env,
             session_env: file.session_env,
-            user_settings: if file.clean_env || file.user_settings == Some(false) {
-                None
-            } else {
-                users_own()
-            },
+            user_settings: users.as_ref().map(|users| users.settings.clone()),
+            user_state: users.map(|users| users.state),
             hubs_list: hubs_list(),
             sandbox: match file.sandbox {
                 SandboxName::Wanted => SandboxSetting::Wanted,
@@ -250,6 +277,7 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
             limits: file.limits.limits()?,
             retention: file.retention.retention()?,
             notify: file.notify.settings()?,
+            git_author: file.git.author()?,
             audit_head_file: file.audit.head_file.map(|file| outside(file, &data_dir)).transpose()?,
             data_dir,
         },
@@ -268,16 +296,20 @@ fn read(path: &Path) -> Result<File, ExpectedError> {
     }
 }
 
-/// A path is relative to the current directory; a bare name is looked up in `PATH` at each launch.
-fn located(program: PathBuf) -> Result<PathBuf, ExpectedError> {
-    if program.components().count() > 1 { std::path::absolute(&program).map_err(system) } else { Ok(program) }
+/// The files of the user's own Claude Code.
+struct UsersOwn {
+    settings: PathBuf,
+    /// `.claude.json`, which has the MCP servers. It is in `$CLAUDE_CONFIG_DIR` if that is set, else in the home directory.
+    state: PathBuf,
 }
 
-/// The path of the user's own Claude Code settings.
-fn users_own() -> Option<PathBuf> {
+fn users_own() -> Option<UsersOwn> {
     let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let folder = of("CLAUDE_CONFIG_DIR").or_else(|| of("HOME").map(|home| home.join(".claude")))?;
-    Some(folder.join("settings.json"))
+    let (folder, state) = match of("CLAUDE_CONFIG_DIR") {
+        Some(folder) => (folder.clone(), folder),
+        None => of("HOME").map(|home| (home.join(".claude"), home))?,
+    };
+    Some(UsersOwn { settings: folder.join("settings.json"), state: state.join(".claude.json") })
 }
 
 /// The file in which the hubs of this user list their data directories.
@@ -388,6 +420,35 @@ mod tests {
     }
 
     #[test]
+    fn claude_is_a_program_or_an_array() {
+        let dir = tempfile::tempdir().unwrap();
+        let with = |value: &str| {
+            std::fs::write(dir.path().join("plexus.toml"), format!("claude = {value}\n")).unwrap();
+            config(args(dir.path())).map(|config| config.hub.claude).map_err(|error| error.to_string())
+        };
+        assert_eq!(with("\"/opt/claude\"").unwrap(), Launcher::program_only("/opt/claude").unwrap());
+        let npx = with("[\"npx\", \"-y\", \"a package\"]").unwrap();
+        assert_eq!(
+            (npx.program(), npx.first_args().join("|")),
+            (Path::new("npx"), "-y|a package".to_owned())
+        );
+        let flag = Launcher::parse("[\"env\",\"claude\"]".into()).unwrap();
+        let flagged = ServeArgs { claude: Some(flag.clone()), ..args(dir.path()) };
+        assert_eq!(config(flagged).unwrap().hub.claude, flag, "the flag overrides the file");
+        for (bad, why) in [
+            ("[]", "the array is empty"),
+            ("[\"npx\", \"\"]", "an empty string"),
+            ("\"\"", "an empty string"),
+            ("\"a\\u0000b\"", "a NUL byte"),
+            ("[\"npx\", 1]", "string"),
+            ("7", "a program, or an array of a program and its first arguments"),
+            ("\"npx -y x\"", "[\"npx\",\"-y\",\"x\"]"),
+        ] {
+            assert!(with(bad).unwrap_err().contains(why), "{bad}: {:?}", with(bad));
+        }
+    }
+
+    #[test]
     fn an_unknown_key_is_rejected_by_name() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("plexus.toml"), "lisen = \"127.0.0.1:5000\"\n").unwrap();
@@ -431,6 +492,19 @@ mod tests {
     }
 
     #[test]
+    fn the_author_of_commits_needs_a_name_and_an_address() {
+        let with = |table: &str| {
+            let table: GitTable = toml::from_str(table).unwrap();
+            table.author().map_err(|error| error.to_string())
+        };
+        assert_eq!(with(""), Ok(None));
+        let person = Person { name: "Ada".to_owned(), email: "ada@example.org".to_owned() };
+        assert_eq!(with("name = 'Ada'\nemail = 'ada@example.org'"), Ok(Some(person)));
+        assert!(with("name = 'Ada'").unwrap_err().contains("both `name` and `email`"));
+        assert!(with("name = 'A <b>'\nemail = 'x'").unwrap_err().contains("`name`"));
+    }
+
+    #[test]
     fn the_head_of_the_audit_log_is_stored_outside_the_data_directory() {
         let dir = tempfile::tempdir().unwrap();
         let with = |line: &str| {
@@ -447,11 +521,5 @@ mod tests {
         {
             assert!(with(bad).unwrap_err().contains("head_"), "{bad}");
         }
-    }
-
-    #[test]
-    fn a_program_named_by_path_becomes_absolute() {
-        assert!(located("bin/claude".into()).unwrap().is_absolute());
-        assert_eq!(located("claude".into()).unwrap(), Path::new("claude"));
     }
 }

@@ -6,8 +6,10 @@ use std::collections::HashMap;
 use plexus_protocol::Object;
 use serde_json::Value;
 
+use crate::attached;
 use crate::escape::safe;
 use crate::model_errors;
+use crate::plural::counted;
 use crate::review::{Row, change, fit};
 use crate::terminal::{one_line, size, tool_line};
 
@@ -94,7 +96,8 @@ fn event(event: &Value) -> Option<String> {
         }
         "complete" => {
             let calls = event["num_turns"].as_u64().unwrap_or(0);
-            format!("* complete, ${:.4}, {calls} model calls", event["cost_usd"].as_f64().unwrap_or(0.0))
+            let calls = counted(calls, "model call", "model calls");
+            format!("* complete, ${:.4}, {calls}", event["cost_usd"].as_f64().unwrap_or(0.0))
         }
         "error" => {
             let stderr = event["stderr"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -104,6 +107,8 @@ fn event(event: &Value) -> Option<String> {
             let advice = advice.map(|advice| format!("\n! {advice}")).unwrap_or_default();
             format!("! {}{shown_stderr}{advice}", safe(text("message").trim_end()))
         }
+        "start" => return attached::lines(&event["attachments"]),
+        "system" if text("subtype") == "sent" => return attached::lines(&event["data"]["attachments"]),
         "system" => format!("! {}", model_errors::notice(event)?),
         _ => return None,
     };
@@ -128,8 +133,7 @@ fn result(event: &Value, inner: &str) -> String {
     let first = one_line(whole.lines().next().unwrap_or_default(), WIDTH);
     let more = match whole.lines().count() {
         0 | 1 => String::new(),
-        2 => " (and 1 more line)".to_owned(),
-        lines => format!(" (and {} more lines)", lines - 1),
+        lines => format!(" (and {})", counted(lines - 1, "more line", "more lines")),
     };
     let mark = if event["is_error"] == true { "  !" } else { "  |" };
     format!("{inner}{mark} {first}{more}").trim_end().to_owned()

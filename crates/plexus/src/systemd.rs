@@ -73,4 +73,11 @@ mod tests {
             "{unit}"
         );
     }
+
+    #[test]
+    fn a_launcher_with_arguments_is_one_word_of_the_unit() {
+        let words = ["--claude".to_owned(), "[\"npx\",\"-y\",\"$x\"]".to_owned()];
+        let unit = unit(Path::new("/p"), Path::new("/d"), &words, "/bin");
+        assert!(unit.contains("\"--claude\" \"[\\\"npx\\\",\\\"-y\\\",\\\"$$x\\\"]\"\n"), "{unit}");
+    }
 }

@@ -1,6 +1,8 @@
-//! Tables for people: each column is as wide as its widest cell, and lines have no trailing blanks.
+//! Tables for people: each column is as wide as its widest cell on a terminal, and lines have no trailing blanks.
 
 use std::fmt;
+
+use unicode_width::UnicodeWidthStr as _;
 
 /// The alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,12 +36,7 @@ impl Table {
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = |column: usize| {
-            self.rows
-                .iter()
-                .filter_map(|row| row.get(column))
-                .map(|cell| cell.chars().count())
-                .max()
-                .unwrap_or(0)
+            self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..self.aligns.len()).map(width).collect();
         for (number, row) in self.rows.iter().enumerate() {
@@ -48,9 +45,10 @@ impl fmt::Display for Table {
                 if !line.is_empty() {
                     line.push_str("  ");
                 }
+                let blanks = " ".repeat(width.saturating_sub(cell.width()));
                 line.push_str(&match align {
-                    Align::Left => format!("{cell:<width$}"),
-                    Align::Right => format!("{cell:>width$}"),
+                    Align::Left => format!("{cell}{blanks}"),
+                    Align::Right => format!("{blanks}{cell}"),
                 });
             }
             if number > 0 {
@@ -72,5 +70,13 @@ mod tests {
         table.row(["ä long one", "7", "y"].map(str::to_owned));
         table.row(["b", "12", ""].map(str::to_owned));
         assert_eq!(table.to_string(), "NAME         N  X\nä long one   7  y\nb           12");
+    }
+
+    #[test]
+    fn wide_characters_and_combining_marks_keep_the_columns_aligned() {
+        let mut table = Table::new(&[("NAME", Align::Left), ("N", Align::Right), ("X", Align::Left)]);
+        table.row(["日本", "1", "y"].map(str::to_owned));
+        table.row(["e\u{301}te\u{301}", "日", "z"].map(str::to_owned));
+        assert_eq!(table.to_string(), "NAME   N  X\n日本   1  y\ne\u{301}te\u{301}   日  z");
     }
 }

@@ -39,7 +39,11 @@ pub(crate) fn tool_line(tool: &str, input: &serde_json::Map<String, Value>, most
         "ExitPlanMode" => "plan",
         _ => "",
     };
-    match input.get(key).and_then(Value::as_str) {
+    let text = match tool {
+        "AskUserQuestion" => input.get("questions").and_then(|questions| questions.pointer("/0/question")),
+        _ => input.get(key),
+    };
+    match text.and_then(Value::as_str) {
         Some(text) => one_line(text, most),
         None => one_line(&Value::Object(input.clone()).to_string(), most),
     }
@@ -88,6 +92,8 @@ mod tests {
         assert_eq!(tool_line("Bash", input.as_object().unwrap(), 80), "touch a⏎touch b");
         let input = json!({"b": 1});
         assert_eq!(tool_line("Other", input.as_object().unwrap(), 80), "{\"b\":1}");
+        let input = json!({"questions": [{"question": "Which one?", "options": []}]});
+        assert_eq!(tool_line("AskUserQuestion", input.as_object().unwrap(), 80), "Which one?");
         assert_eq!(one_line("abcdef", 4), "abc…");
         assert_eq!(one_line("a\u{1b}bc", 4), "a\\u…");
         assert_eq!([one_line("abc", 4), one_line("abcd", 4)], ["abc", "abc…"]);

@@ -4,11 +4,11 @@ use clap::{Args, Subcommand, ValueEnum};
 use plexus_protocol::token::{ListResult, NewResult, RevokeResult, Token, TokenRight};
 use serde_json::json;
 
-use crate::confirm_loss::YesArg;
 use crate::durations::{left, seconds};
 use crate::error::ExpectedError;
 use crate::hub::{HubClient, JsonArg, block_on};
 use crate::output;
+use crate::removal::{Removal, RemovalArgs, Target};
 use crate::settings::DataDirArg;
 use crate::suggest::closest;
 use crate::table::{Align, Table};
@@ -50,7 +50,8 @@ pub(crate) struct ListArgs {
 #[command(after_help = "Example:\n  plexus tokens new phone --right decide --for 30d")]
 pub(crate) struct NewArgs {
     /// The name of the token.
-    pub(crate) name: String,
+    #[arg(value_name = "NAME")]
+    pub(crate) token: String,
     /// What its holder may do.
     #[arg(long, value_enum, default_value = "read")]
     pub(crate) right: RightArg,
@@ -92,11 +93,7 @@ pub(crate) struct RmArgs {
     #[arg(required = true, value_name = "NAME")]
     pub(crate) tokens: Vec<String>,
     #[command(flatten)]
-    pub(crate) yes: YesArg,
-    #[command(flatten)]
-    pub(crate) data_dir: DataDirArg,
-    #[command(flatten)]
-    pub(crate) json: JsonArg,
+    pub(crate) flags: RemovalArgs,
 }
 
 /// Lists, creates or revokes tokens.
@@ -151,7 +148,7 @@ fn table(tokens: &[Token]) -> String {
 
 async fn create(args: &NewArgs) -> Result<(), ExpectedError> {
     let hub = HubClient::reach(&args.data_dir).await?;
-    let mut new = json!({"name": args.name, "right": TokenRight::from(args.right)});
+    let mut new = json!({"name": args.token, "right": TokenRight::from(args.right)});
     if let Some(seconds) = args.seconds {
         new["expires_secs"] = seconds.into();
     }
@@ -168,7 +165,7 @@ async fn create(args: &NewArgs) -> Result<(), ExpectedError> {
 }
 
 async fn revoke(args: &RmArgs) -> Result<(), ExpectedError> {
-    let hub = HubClient::reach(&args.data_dir).await?;
+    let hub = HubClient::reach(&args.flags.data_dir).await?;
     let known: Vec<String> = tokens(&hub).await?.iter().map(|token| token.name.to_string()).collect();
     if let Some(unknown) = args.tokens.iter().find(|name| !known.contains(name)) {
         let hint = match closest(unknown, known.iter().map(String::as_str)) {
@@ -177,15 +174,12 @@ async fn revoke(args: &RmArgs) -> Result<(), ExpectedError> {
         };
         return Err(ExpectedError::Refused(format!("no token `{}`; {hint}", one_line(unknown, 60))));
     }
-    let question = format!("Revoke {}? Connections that use it are closed.", args.tokens.join(", "));
-    args.yes.confirm(&question).await?;
-    for name in &args.tokens {
-        let revoked: RevokeResult = hub.call_with_timeout("token.revoke", json!({"name": name})).await?;
-        if args.json.json {
-            output::json_line(&revoked);
-        } else {
-            output::print(&format!("revoked {name}"));
-        }
-    }
-    Ok(())
+    let which = if args.tokens.len() == 1 { "it" } else { "them" };
+    let target = |name: &String| Target { name: name.clone(), params: json!({"name": name}) };
+    let removal = Removal {
+        question: format!("Revoke {}? Connections that use {which} are closed.", args.tokens.join(", ")),
+        method: "token.revoke",
+        targets: args.tokens.iter().map(target).collect(),
+    };
+    args.flags.remove(&hub, removal, |name, _: &RevokeResult| format!("revoked {name}")).await
 }

@@ -28,7 +28,7 @@ pub(crate) enum Format {
         \\u{1b}.\n\nExamples:\n  plexus transcript fixer\n  plexus transcript fixer --format html > \
         fixer.html")]
 pub(crate) struct TranscriptArgs {
-    /// The session, by name or id.
+    /// The session, by name, path or id.
     pub(crate) name: String,
     /// The format of the output.
     #[arg(long, value_enum, default_value = "markdown")]

@@ -5,16 +5,18 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use plexus_core::Launcher;
 use serde_json::{Value, json};
 
 use crate::error::{ExpectedError, system};
 use crate::hub::{ANSWERED_WITHIN, HubClient, JsonArg, block_on};
 use crate::settings::DataDirArg;
+use crate::settings::claude::launcher_parser;
 use crate::{environment, output, systemd};
 
 /// How long a hub may take to start.
@@ -36,9 +38,9 @@ pub(crate) struct UpArgs {
     /// The address to listen on [default: as `plexus serve`].
     #[arg(long)]
     pub(crate) listen: Option<SocketAddr>,
-    /// The Claude Code program [default: as `plexus serve`].
-    #[arg(long)]
-    pub(crate) claude: Option<PathBuf>,
+    /// The Claude Code program, or a JSON array of a program and its first arguments [default: as `plexus serve`].
+    #[arg(long, value_name = "COMMAND", value_parser = launcher_parser())]
+    pub(crate) claude: Option<Launcher>,
     /// Print a systemd user unit instead.
     #[arg(long)]
     pub(crate) systemd: bool,
@@ -75,8 +77,12 @@ pub(crate) fn serve_args(args: &UpArgs) -> Result<Vec<String>, ExpectedError> {
         words.extend(["--listen".to_owned(), listen.to_string()]);
     }
     if let Some(claude) = &args.claude {
-        let text = claude.to_str().ok_or_else(|| ExpectedError::Usage("--claude is not UTF-8".to_owned()))?;
-        words.extend(["--claude".to_owned(), text.to_owned()]);
+        if claude.program().to_str().is_none() {
+            return Err(ExpectedError::Usage("--claude is not UTF-8".to_owned()));
+        }
+        // The hub may start in another directory.
+        let claude = claude.clone().located().map_err(system)?;
+        words.extend(["--claude".to_owned(), claude.to_setting()]);
     }
     Ok(words)
 }
@@ -188,7 +194,18 @@ fn spawn(dir: &Path, log: File, serve_args: &[String]) -> Result<Child, Expected
     command.spawn().map_err(system)
 }
 
-/// Waits until the hub responds. If it exits, the error contains the last line of its log and its exit code.
+/// The last message of a log: from the last line that starts with the name of the program, because an error may have several
+/// lines; otherwise the last line that is not blank.
+fn last_message(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    // The program that reports it has the same name.
+    let from = lines.iter().rposition(|line| line.starts_with("plexus: ")).or(lines.len().checked_sub(1));
+    let Some(from) = from else { return "it printed nothing".to_owned() };
+    let message = lines[from..].join("\n");
+    message.strip_prefix("plexus: ").map_or(message.clone(), str::to_owned)
+}
+
+/// Waits until the hub responds. If it exits, the error contains the last message of its log and its exit code.
 async fn wait_for(hub: &HubClient, mut child: Child, log: &Path, written: u64) -> Result<(), ExpectedError> {
     let started = Instant::now();
     loop {
@@ -203,12 +220,27 @@ async fn wait_for(hub: &HubClient, mut child: Child, log: &Path, written: u64) -
             let log_text = std::fs::read(log).unwrap_or_default();
             let log_text = log_text.get(usize::try_from(written).unwrap_or(usize::MAX)..).unwrap_or_default();
             let log_text = String::from_utf8_lossy(log_text);
-            let last = log_text.lines().last().unwrap_or("it printed nothing");
-            // The program that reports it has the same name.
-            let last = last.strip_prefix("plexus: ").unwrap_or(last);
-            let message = format!("{last} (log: {})", log.display());
+            let message = format!("{} (log: {})", last_message(&log_text), log.display());
             return Err(ExpectedError::NotStarted { message, code });
         }
         tokio::time::sleep(POLL_INTERVAL).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_message_of_a_log_may_have_several_lines() {
+        let log =
+            "started\nplexus: plexus.toml: TOML parse error\n  |\n1 | lisen = 1\nunknown field `lisen`\n\n";
+        let message = last_message(log);
+        assert!(
+            message.starts_with("plexus.toml: TOML") && message.ends_with("unknown field `lisen`"),
+            "{message}"
+        );
+        assert_eq!(last_message("one\ntwo\n\n"), "two");
+        assert_eq!(last_message("\n"), "it printed nothing");
     }
 }

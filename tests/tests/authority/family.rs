@@ -71,6 +71,8 @@ pub struct Family {
     pub reading_token: String,
     /// A rule that the operator added for it.
     pub rule: u64,
+    /// An entry of the user's configuration, as `claudecode.import` takes it.
+    pub import: Value,
     tokens: Vec<String>,
     /// The sessions that the operator created.
     roots: Vec<String>,
@@ -92,14 +94,25 @@ impl Family {
             approval,
             reading_token,
             rule: 0,
+            import: Value::Null,
             tokens: Vec::new(),
             roots: Vec::new(),
             names: 1.into(),
         };
+        family.import = family.importable().await?;
         family.renew().await?;
         let asks = json!({"steps": [{"tool": "Bash", "input": {"command": "true"}}]}).to_string();
         family.world.chat(&family.target, &asks).await?;
         Ok(family)
+    }
+
+    async fn importable(&self) -> anyhow::Result<Value> {
+        let dir = self.world.home.join(".claude");
+        std::fs::create_dir_all(&dir)?;
+        std::fs::write(dir.join("settings.json"), r#"{"permissions": {"ask": ["WebSearch"]}}"#)?;
+        let items = self.world.call("claudecode.imports", json!({})).await?;
+        let item = &items["items"][0];
+        Ok(json!({"kind": item["kind"], "name": item["name"], "digest": item["digest"]}))
     }
 
     pub fn token(&self, who: Caller) -> &str {

@@ -69,6 +69,7 @@ fn rows() -> Vec<Attempt> {
     vec![
         Overview("claudecode.list", |_| json!({})),
         Overview("claudecode.streams", |_| json!({})),
+        Overview("claudecode.timeline", |_| json!({})),
         Method("claudecode.get", session),
         Method("claudecode.diff", session),
         Method("claudecode.poll", session),
@@ -97,16 +98,28 @@ fn rows() -> Vec<Attempt> {
         Method("claudecode.chat", |f| json!({"session_id": f.target, "prompt": "{\"steps\": []}"})),
         Method("claudecode.chat_async", |f| json!({"session_id": f.target, "prompt": "{\"steps\": []}"})),
         Method("claudecode.send", |f| json!({"session_id": f.target, "prompt": "go on"})),
+        Method("claudecode.compact", session),
         Method("claudecode.interrupt", session),
         Method("claudecode.stop", session),
         Method("claudecode.rename", |f| json!({"session_id": f.target, "new_name": f.fresh_name()})),
         Method("claudecode.set_model", |f| json!({"session_id": f.target, "model": "sonnet"})),
         Method("claudecode.set_permission_mode", |f| json!({"session_id": f.target, "mode": "plan"})),
         Method("claudecode.update", |f| json!({"session_id": f.target, "permission_mode": "plan"})),
+        Method("claudecode.output", session),
         Method("claudecode.trust_project", session),
         Method("claudecode.user_settings", |_| json!({})),
+        Method("claudecode.recent_dirs", |_| json!({})),
+        Method("template.save", |_| json!({"name": "template"})),
+        Method("template.list", |_| json!({})),
+        Method("template.delete", |_| json!({"name": "template"})),
+        Method("claudecode.resumable", |_| json!({"working_dir": "/usr"})),
+        Method("claudecode.imports", |_| json!({})),
+        Method("claudecode.import", |f| json!({"take": [f.import]})),
         Method("claudecode.set_budget", |f| json!({"session_id": f.target, "budget": {"turns": 1000}})),
         Method("claudecode.fork", |f| json!({"session_id": f.target, "new_name": f.fresh_name()})),
+        Method("claudecode.commit", |f| json!({"session_id": f.target, "digest": "0", "message": "Do it"})),
+        Method("claudecode.merge", |f| json!({"session_id": f.target, "head": "0", "how": "merge"})),
+        Method("claudecode.keep_branch", session),
         Method("claudecode.delete", session),
         Method("arbor.delete", |f| json!({"tree_id": f.tree})),
         Method("loopback.configure", session),
@@ -123,6 +136,7 @@ fn rows() -> Vec<Attempt> {
         Method("token.list", |_| json!({})),
         Method("token.revoke", |f| json!({"name": f.reading_token})),
         Method("audit.list", |_| json!({})),
+        Method("audit.series", |_| json!({"from": 0})),
         Method("audit.verify", |_| json!({})),
         Method("console.link", |_| json!({})),
     ]
@@ -177,9 +191,10 @@ impl Attempt {
                 Some("would_wait_for_itself") => Outcome::UseAsync,
                 Some("http_401") => Outcome::Nobody,
                 // The caller had access, but there was nothing to do.
-                Some("turn_not_found" | "event_not_found" | "no_turn" | "tree_in_use" | "no_worktree") => {
-                    Outcome::Yes
-                }
+                Some(
+                    "turn_not_found" | "event_not_found" | "run_not_found" | "no_turn" | "tree_in_use"
+                    | "no_worktree",
+                ) => Outcome::Yes,
                 _ => anyhow::bail!("{} by {who:?}: {error}", self.name()),
             },
         })

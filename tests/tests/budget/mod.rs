@@ -5,7 +5,7 @@ mod hub_kills;
 mod shares;
 
 use anyhow::Context as _;
-use plexus_e2e::{Setup, World, events, over, script, text};
+use plexus_e2e::{Setup, World, events, over, processes_of, script, text, until};
 use plexus_testkit::model::Step;
 use plexus_testkit::rpc::{CallError, Listener};
 use serde_json::{Value, json};
@@ -135,8 +135,25 @@ async fn the_agent_ends_a_turn_that_exceeds_its_cost_budget(world: World) -> any
     Ok(())
 }
 
+/// Claude Code reports the end of the turn, and requests the call of that turn before or after it.
+async fn a_call_that_is_requested_at_the_cost_limit_never_runs(world: World) -> anyhow::Result<()> {
+    world.model.script("COSTLY", vec![Step::tool("Bash", json!({"command": "touch a"})), Step::text("done")]);
+    let session = world.create("costly", json!({"budget": {"cost_usd": 0.000_001}})).await?;
+    world.chat(&session, "COSTLY").await?;
+    let ended = world.ended(&session).await?;
+    assert_eq!(events(&ended, "error")[0]["reason"], "budget_exhausted", "{ended:#}");
+    until("the process is gone", || processes_of(&session).is_empty()).await?;
+    let pending = world.call("loopback.pending", json!({})).await?;
+    assert_eq!(pending["approvals"], json!([]), "no approval of the ended turn is open");
+    let found = world.call("claudecode.get", json!({"session_id": session})).await?;
+    assert_eq!(found["session"]["turn"], 1, "no second turn: {found:#}");
+    assert!(!world.file("a").exists());
+    Ok(())
+}
+
 over!(channels:
     a_call_beyond_the_budget_is_held_until_more_is_granted,
+    a_call_that_is_requested_at_the_cost_limit_never_runs,
     the_agent_ends_a_turn_that_exceeds_its_cost_budget
 );
 

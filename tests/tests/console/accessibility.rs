@@ -11,7 +11,7 @@ use crate::console::scene::{self, Scene};
 use crate::console::signed_in_page::{link, print_figure};
 
 /// The largest total size of the page's files on the wire.
-const MAX_BYTES: u64 = 250 * 1024;
+const MAX_BYTES: u64 = 300 * 1024;
 
 /// The views: name of the picture, address, and an element that exists when the view is shown.
 fn views(scene: &Scene) -> Vec<(&'static str, String, &'static str)> {
@@ -24,7 +24,9 @@ fn views(scene: &Scene) -> Vec<(&'static str, String, &'static str)> {
         ("session", format!("#/session/{worker}"), "[data-kind=call]"),
         ("conversation", format!("#/session/{talker}/tree"), "[data-testid=conversation] .head"),
         ("changes", format!("#/session/{worker}/diff"), "[data-testid=changes] .diff .added"),
+        ("activity", "#/activity".to_owned(), ".lane .span"),
         ("audit-log", "#/audit".to_owned(), "[role=listitem]"),
+        ("figures", "#/audit/figures".to_owned(), "[data-testid=figures] canvas"),
         ("rules", "#/audit/rules".to_owned(), "li .rule"),
         ("budgets", "#/audit/budgets".to_owned(), ".budgets section"),
     ]

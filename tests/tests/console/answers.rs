@@ -58,7 +58,7 @@ async fn new_approvals_appear_and_are_allowed_edited_and_denied_by_mouse(
     // The title shows the number of open approvals in other tabs, too.
     assert_eq!(console.run("return page.title()", json!({})).await?, json!("(1) Plexus"));
     console.click("Allow").await?;
-    confirmed(console, "Allowed: Bash sh -c").await?;
+    confirmed(console, "Allowed: Run sh -c").await?;
 
     console.shows_approval("edited").await?;
     console.click("Edit").await?;
@@ -69,7 +69,7 @@ async fn new_approvals_appear_and_are_allowed_edited_and_denied_by_mouse(
         return [await review.locator('.removed .text').innerText(), await review.locator('.added .text').innerText()]";
     assert_eq!(console.run(review, json!({})).await?, json!([makes(console, "edited"), other]));
     console.click("Allow edited").await?;
-    confirmed(console, "Allowed with changes: Bash sh -c").await?;
+    confirmed(console, "Allowed with changes: Run sh -c").await?;
 
     console.shows_approval("denied").await?;
     console.click("Deny").await?;

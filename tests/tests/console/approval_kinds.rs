@@ -59,8 +59,8 @@ async fn a_plan_is_approved_with_a_chosen_mode(console: &mut ConsolePage) -> any
     world.model.script("PLAN-IT", steps.into_iter().chain([Step::text("Done.")]).collect());
     let session = world.create("planner", json!({"permission_mode": "plan"})).await?;
     world.chat(&session, "PLAN-IT").await?;
-    console.shows_approval("Presents a plan").await?;
-    let shown = "const detail = page.getByRole('article'); await detail.getByRole('heading', {name: 'The plan'}).waitFor(); \
+    console.shows_approval("Plan: The plan").await?;
+    let shown = "const detail = page.getByRole('article'); await detail.getByRole('heading', {name: 'The plan', exact: true}).waitFor(); \
         await detail.getByText('javascript:alert(1)').waitFor(); \
         return [await detail.getByRole('link', {name: 'the page'}).count(), await detail.locator('strong', {hasText: 'it'}).count()]";
     assert_eq!(console.run(shown, json!({})).await?, json!([0, 1]));

@@ -214,7 +214,7 @@ async fn without_service_workers_a_reload_explains_how_to_sign_in_again() -> any
         return Ok(());
     };
     window.run(ENTER, json!(link(&world).await?)).await?;
-    let reload = "await page.reload(); await page.getByRole('alert').getByText('Run `plexus console` to sign in again').waitFor()";
+    let reload = "await page.reload(); await page.getByRole('alert').getByText('Run plexus console to sign in again').waitFor()";
     window.run(reload, json!({})).await?;
     window.run("await page.goto('about:blank')", json!({})).await?;
     window.run(ENTER, json!(link(&world).await?)).await?;

@@ -11,7 +11,7 @@ use plexus_testkit::pty::{CTRL_C, Pty};
 use serde_json::json;
 
 /// Opens the approval of a session, by what its row in the list says, and waits until it can be answered.
-const OPEN: &str = "await page.locator('[data-approval] a').filter({hasText: args.session}).filter({hasText: args.says}).click(); \
+const OPEN: &str = "await page.locator('[data-approval] a').filter({has: page.locator('.session').getByText(new RegExp(`(^|/)${args.session}$`))}).filter({hasText: args.says}).click(); \
     await page.locator('article[data-status=pending][data-ready=true]').filter({hasText: args.session}).waitFor()";
 
 const CLICK: &str = "await page.getByRole('button', {name: args, exact: true}).click()";
@@ -24,7 +24,7 @@ const ANSWER_QUESTIONS: &str = "const ask = (name) => page.getByRole('group', {n
 /// A person's answers, in order: the session, what the row of its approval says, the button.
 const ALLOWED: [(&str, &str, &str); 6] = [
     ("fix-discount", "price.py", "Allow"),
-    ("migrate-orders", "ExitPlanMode", "Approve"),
+    ("migrate-orders", "Plan", "Approve"),
     ("release", "run-tests.sh", "Allow"),
     ("fix-discount", "run-tests.sh", "Allow"),
     ("migrate-orders", "orders-v2.sql", "Allow"),

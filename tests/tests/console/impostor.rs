@@ -8,10 +8,15 @@ use serde_json::json;
 
 use crate::console::signed_in_page::ConsolePage;
 
-/// A signed-in page. `None` if there is no browser.
+/// A signed-in page whose first requests have been answered: a request that is under way when the hub is killed is not the subject of
+/// these tests. `None` if there is no browser.
 async fn signed_in(test: &str) -> anyhow::Result<Option<ConsolePage>> {
     let Some(world) = Setup::scripted().world(test).await? else { return Ok(None) };
-    ConsolePage::open(world, test, Look::WIDE).await
+    let Some(console) = ConsolePage::open(world, test, Look::WIDE).await? else { return Ok(None) };
+    let answered = "await page.waitForFunction(() => \
+        performance.getEntriesByType('resource').filter((one) => one.name.endsWith('/rpc')).length >= 2)";
+    console.run(answered, json!({})).await?;
+    Ok(Some(console))
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 //! policy or threw an exception.
 
 mod accessibility;
+mod answer_anywhere;
 mod answers;
 mod approval_kinds;
 mod credential;
@@ -11,6 +12,7 @@ mod hostile;
 mod impostor;
 mod large_lists;
 mod live_updates;
+mod review;
 mod scene;
 mod session;
 mod shown_in_full;

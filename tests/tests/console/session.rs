@@ -26,7 +26,7 @@ async fn a_session_is_started_prompted_forked_and_stopped_from_the_page(
         await dialog.getByRole('button', {name: 'Start', exact: true}).click(); \
         await dialog.getByLabel('Directory').and(page.locator('[aria-invalid=true]')).waitFor(); \
         await dialog.getByLabel('Directory').fill(args); await dialog.getByRole('button', {name: 'Start', exact: true}).click(); \
-        await page.getByRole('heading', {name: 'here', level: 1}).waitFor()";
+        await page.getByRole('heading', {name: 'BEGIN-HERE, please', level: 1}).waitFor()";
     console.run(start, json!(world.work)).await?;
 
     // A link leads to the approval, and the result is shown on the previous page.
@@ -49,7 +49,7 @@ async fn a_session_is_started_prompted_forked_and_stopped_from_the_page(
         await page.locator('[data-kind=error]').getByText('Turn 2 interrupted').waitFor()";
     console.run(say, json!({})).await?;
     hold.release();
-    let fork = "await page.getByRole('button', {name: 'Fork', exact: true}).click(); const dialog = page.getByRole('dialog'); \
+    let fork = "await page.getByRole('button', {name: 'More actions'}).click(); await page.getByRole('menuitem', {name: 'Fork'}).click(); const dialog = page.getByRole('dialog'); \
         await dialog.getByLabel('Name').fill('there'); await dialog.getByRole('button', {name: 'Fork', exact: true}).click(); \
         await page.getByRole('heading', {name: 'there', level: 1}).waitFor(); \
         await page.getByLabel('Permission mode').selectOption('acceptEdits'); \

@@ -138,11 +138,9 @@ async fn a_long_input_is_allowed_only_after_its_end_was_shown() -> anyhow::Resul
         ];
         asks(&console, "worker", calls).await?;
         open(&console, 3).await?;
-        for (says, words) in [
-            ("true 0", "Allowed: Bash true 0"),
-            ("/tmp/x", "Allowed: Edit /tmp/x"),
-            ("xxx", "Allowed: Other"),
-        ] {
+        for (says, words) in
+            [("true 0", "Allowed: Run true 0"), ("/tmp/x", "Allowed: Edit /tmp/x"), ("xxx", "Allowed: Other")]
+        {
             select_row(&console, says).await?;
             let cut = "await page.locator('article[data-shown=cut]').waitFor(); await page.getByText('Not shown in full').waitFor(); \
                 const allow = page.getByRole('button', {name: 'Allow', exact: true}); \
@@ -291,7 +289,7 @@ async fn keys_work_after_check_boxes_and_lists_and_are_letters_in_text_fields() 
     let typed = "const reason = page.getByLabel('Reason'); await reason.waitFor(); await page.keyboard.type('adj'); return reason.inputValue()";
     assert_eq!(console.run(typed, json!({})).await?, json!("adj"));
     console.press(&["Enter"]).await?;
-    console.run("await page.getByTestId('confirmed').getByText('Denied: Bash true two (second). Reason: adj').waitFor()", json!({})).await?;
+    console.run("await page.getByTestId('confirmed').getByText('Denied: Run true two (second). Reason: adj').waitFor()", json!({})).await?;
     select_row(&console, "Do it").await?;
     let select = "const then = page.getByLabel('then'); await then.click(); await then.selectOption('acceptEdits'); \
         return then.evaluate((element) => element === document.activeElement)";
@@ -357,7 +355,7 @@ async fn an_edited_call_shows_what_ran_everywhere() -> anyhow::Result<()> {
     console.click("Review changes").await?;
     console.click("Allow edited").await?;
     console.run(
-        "await page.getByTestId('confirmed').getByText('Allowed with changes: Bash true edited').waitFor()",
+        "await page.getByTestId('confirmed').getByText('Allowed with changes: Run true edited').waitFor()",
         json!({}),
     )
     .await?;
@@ -387,7 +385,7 @@ async fn an_edited_call_shows_what_ran_everywhere() -> anyhow::Result<()> {
     console
         .run(
             "await page.getByLabel('Red').check(); await page.getByRole('button', {name: 'Answer'}).click(); \
-        await page.getByTestId('confirmed').getByText('Answered: AskUserQuestion Which colour?').waitFor()",
+        await page.getByTestId('confirmed').getByText('Answered: Question: Which colour?').waitFor()",
             json!({}),
         )
         .await?;

@@ -41,7 +41,7 @@ async fn a_link_signs_in_once_and_stores_no_secret() -> anyhow::Result<()> {
         [link, format!("{}/#login={}", world.hub.url(), "x".repeat(43))].into_iter().enumerate()
     {
         let refused = "await page.goto(args); const alert = page.getByRole('alert'); \
-            await alert.getByText('this link was already used or has expired; `plexus console` creates a new one').waitFor(); \
+            await alert.getByText('this link was already used or has expired; plexus console creates a new one').waitFor(); \
             return page.evaluate(() => [sessionStorage.length, location.hash])";
         let left = window.run_in(1, refused, json!(old)).await?;
         assert_eq!(left, json!([0, ""]), "{number}");

@@ -6,6 +6,7 @@ use plexus_testkit::binaries;
 use plexus_testkit::model::Step;
 use serde_json::{Value, json};
 
+mod import;
 mod project;
 mod servers;
 mod user;

@@ -2,6 +2,11 @@
 
 import type { Approval, Decider, Decision } from '../wire';
 
+/** The session of an approval or of an audit entry: its path, such as `lead/worker`, or else its name. */
+export function sessionLabel(about: { session_path?: string | undefined; session_name?: string | undefined }): string {
+  return about.session_path ?? about.session_name ?? '';
+}
+
 /** How an approval was resolved, and by whom. `name` gives the name of an actor. */
 export function outcomeText(
   approval: Pick<Approval, 'status' | 'decision'> & Partial<Pick<Approval, 'kind'>>,

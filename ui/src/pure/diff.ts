@@ -1,6 +1,7 @@
 /** Diffs as rows, from two texts or from a unified diff. Texts that are too large to compare are shown as removed and added. */
 
-import { diffArrays, diffWordsWithSpace } from 'diff';
+import { diffArrays } from 'diff';
+import { markWords } from './diffWords';
 
 export interface Part {
   text: string;
@@ -17,8 +18,6 @@ export type Row =
 const COMPARED = 400_000;
 /** The time limit of a comparison, in milliseconds. */
 const PATIENCE = 150;
-/** Longer lines are not compared word by word. */
-const WORDS = 1_000;
 /** Unchanged lines shown around a change. */
 const AROUND = 3;
 
@@ -34,30 +33,13 @@ export function diffRows(before: string, after: string): Row[] {
   const rows: Row[] = [];
   let old = 1;
   let now = 1;
-  for (let at = 0; at < parts.length; at += 1) {
-    const part = parts[at]!;
-    const next = parts[at + 1];
-    const lines = part.value;
-    if (part.removed && next?.added) {
-      const others = next.value;
-      const pairs =
-        lines.length === others.length && lines.length <= 200 ? lines.map((line, i) => words(line, others[i]!)) : [];
-      lines.forEach((line, i) =>
-        rows.push({ kind: 'removed', before: old++, after: null, parts: pairs[i]?.[0] ?? plain(line) }),
-      );
-      others.forEach((line, i) =>
-        rows.push({ kind: 'added', before: null, after: now++, parts: pairs[i]?.[1] ?? plain(line) }),
-      );
-      at += 1;
-    } else if (part.removed) {
-      for (const line of lines) rows.push({ kind: 'removed', before: old++, after: null, parts: plain(line) });
-    } else if (part.added) {
-      for (const line of lines) rows.push({ kind: 'added', before: null, after: now++, parts: plain(line) });
-    } else {
-      for (const line of lines) rows.push({ kind: 'same', before: old++, after: now++, parts: plain(line) });
+  for (const { value, removed, added } of parts)
+    for (const line of value) {
+      if (removed) rows.push({ kind: 'removed', before: old++, after: null, parts: plain(line) });
+      else if (added) rows.push({ kind: 'added', before: null, after: now++, parts: plain(line) });
+      else rows.push({ kind: 'same', before: old++, after: now++, parts: plain(line) });
     }
-  }
-  return rows;
+  return markWords(rows);
 }
 
 /** The rows of a unified diff, without the lines before the first hunk. */
@@ -81,7 +63,7 @@ export function patchRows(patch: string): Row[] {
       else rows.push({ kind: 'gap', rows: [], text: line });
     }
   }
-  return rows;
+  return markWords(rows);
 }
 
 /** The rows with long unchanged runs collapsed. */
@@ -147,20 +129,6 @@ function lengthOf(row: Row): number {
 export function countChanges(rows: Row[]): { added: number; removed: number } {
   const of = (kind: Row['kind']) => rows.reduce((sum, row) => sum + (row.kind === kind ? 1 : 0), 0);
   return { added: of('added'), removed: of('removed') };
-}
-
-function words(before: string, after: string): [Part[], Part[]] {
-  if (before.length > WORDS || after.length > WORDS) return [plain(before), plain(after)];
-  const changes = diffWordsWithSpace(before, after);
-  const side = (left: 'removed' | 'added', out: 'removed' | 'added') =>
-    changes.filter((change) => !change[out]).map((change) => ({ text: change.value, marked: change[left] }));
-  const common = changes.reduce(
-    (sum, change) => sum + (change.added || change.removed ? 0 : change.value.trim().length),
-    0,
-  );
-  // Marks in lines that have little in common would be noise.
-  if (common * 4 < Math.max(before.length, after.length)) return [plain(before), plain(after)];
-  return [side('removed', 'added'), side('added', 'removed')];
 }
 
 function plain(text: string): Part[] {

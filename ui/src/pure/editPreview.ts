@@ -72,8 +72,11 @@ function placed(text: string, edit: Edit): EditPreview {
     rows.push(...hunk(text, place, edit, moved, places.length === 1 ? AROUND : 0));
     moved += lines(edit.after) - lines(edit.before);
   });
-  if (places.length > PLACES)
-    rows.push({ kind: 'gap', rows: [], text: `and ${(places.length - PLACES).toLocaleString('en')} more occurrences` });
+  const more = places.length - PLACES;
+  if (more > 0) {
+    const occurrences = more === 1 ? 'occurrence' : 'occurrences';
+    rows.push({ kind: 'gap', rows: [], text: `and ${more.toLocaleString('en')} more ${occurrences}` });
+  }
   return { rows, notes };
 }
 

@@ -54,6 +54,6 @@ function tailFrom(text: string): number {
 
 /** The size of the omitted part. */
 export function omittedText({ left, leftLines }: Pick<Excerpt, 'left' | 'leftLines'>): string {
-  const characters = `${left.toLocaleString('en')} more characters`;
+  const characters = `${left.toLocaleString('en')} more ${left === 1 ? 'character' : 'characters'}`;
   return leftLines > 1 ? `${characters} in ${leftLines.toLocaleString('en')} lines` : characters;
 }

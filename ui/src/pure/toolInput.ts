@@ -23,7 +23,7 @@ export interface Question {
 export type InputPart =
   | { kind: 'command'; text: string; description: string | null; notes: string[] }
   | { kind: 'path'; label: string; path: string }
-  | { kind: 'change'; label: string; rows: Row[]; notes: string[] }
+  | { kind: 'change'; label: string; path: string | null; rows: Row[]; notes: string[] }
   | { kind: 'code'; label: string; text: string; path: string | null; language: string | null; notes?: string[] }
   | { kind: 'markdown'; label: string; text: string }
   | { kind: 'questions'; questions: Question[] }
@@ -88,9 +88,9 @@ function known(tool: string, taken: Taken, now: TargetFile | null): InputPart[] 
     case 'PowerShell':
       return command(taken);
     case 'Edit':
-      return [...path(taken, 'file_path'), ...change(taken, now)];
+      return inFile(taken, (file) => change(taken, file, now));
     case 'MultiEdit':
-      return [...path(taken, 'file_path'), ...(taken.read('edits', (value) => edits(value, now)) ?? [])];
+      return inFile(taken, (file) => taken.read('edits', (value) => edits(value, file, now)) ?? []);
     case 'Write': {
       const file = taken.text('file_path');
       const content = taken.text('content');
@@ -147,25 +147,33 @@ function path(taken: Taken, name: string): InputPart[] {
   return text === null ? [] : [{ kind: 'path', label: name === 'notebook_path' ? 'Notebook' : 'File', path: text }];
 }
 
+/** The path of a file, and the changes in it. */
+function inFile(taken: Taken, changes: (file: string | null) => InputPart[]): InputPart[] {
+  const parts = path(taken, 'file_path');
+  const file = parts[0]?.kind === 'path' ? parts[0].path : null;
+  return [...parts, ...changes(file)];
+}
+
 /** The new content of a file: its difference from the current file, if that is known. */
 function newContent(path: string | null, content: string, now: TargetFile | null): InputPart {
   const preview: ReturnType<typeof previewWrite> =
     now === null ? { rows: null, notes: [] } : previewWrite(now, content);
   const label = content === '' ? 'New content (empty)' : 'New content';
-  if (preview.rows !== null) return { kind: 'change', label, rows: preview.rows, notes: preview.notes };
+  if (preview.rows !== null) return { kind: 'change', label, path, rows: preview.rows, notes: preview.notes };
   return { kind: 'code', label, text: content, path, language: null, notes: preview.notes };
 }
 
-function change(taken: Taken, now: TargetFile | null): InputPart[] {
+function change(taken: Taken, file: string | null, now: TargetFile | null): InputPart[] {
   if (typeof taken.left.get('old_string') !== 'string' || typeof taken.left.get('new_string') !== 'string') return [];
   const before = taken.text('old_string') ?? '';
   const after = taken.text('new_string') ?? '';
-  return changes([{ before, after, everywhere: taken.flag('replace_all') }], now);
+  return changes([{ before, after, everywhere: taken.flag('replace_all') }], file, now);
 }
 
-function changes(list: Edit[], now: TargetFile | null): InputPart[] {
+function changes(list: Edit[], path: string | null, now: TargetFile | null): InputPart[] {
   return previewEdits(now, list).map(({ rows, notes }, at) => ({
     kind: 'change',
+    path,
     label: list.length === 1 ? 'Change' : `Change ${at + 1} of ${list.length}`,
     rows,
     notes: [...(list[at]?.everywhere ? ['replaces every occurrence'] : []), ...notes],
@@ -173,7 +181,7 @@ function changes(list: Edit[], now: TargetFile | null): InputPart[] {
 }
 
 /** The changes of a MultiEdit; null if one of them has an unexpected field or type. */
-function edits(value: Json, now: TargetFile | null): InputPart[] | null {
+function edits(value: Json, file: string | null, now: TargetFile | null): InputPart[] | null {
   if (!Array.isArray(value) || value.length > MOST_FIELDS) return null;
   const list: Edit[] = [];
   for (const one of value) {
@@ -188,7 +196,7 @@ function edits(value: Json, now: TargetFile | null): InputPart[] | null {
       return null;
     list.push({ before, after, everywhere });
   }
-  return changes(list, now);
+  return changes(list, file, now);
 }
 
 /** The questions of AskUserQuestion; null if one of them has an unexpected field or type. */
@@ -237,7 +245,7 @@ function fields(left: Map<string, Json>): InputPart[] {
   if (rest.length > 0)
     parts.push({
       kind: 'json',
-      name: `${rest.length} more fields`,
+      name: `${rest.length} more ${rest.length === 1 ? 'field' : 'fields'}`,
       text: JSON.stringify(Object.fromEntries(rest), null, 2),
     });
   return parts;

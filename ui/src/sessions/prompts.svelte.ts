@@ -3,7 +3,7 @@
 import { SvelteMap } from 'svelte/reactivity';
 import { errorText } from '../pure/text';
 import { call } from '../stores/api';
-import { resultText } from './toolCall';
+import { promptText } from './promptText';
 
 /** The size of the cache. */
 const MOST = 500;
@@ -23,7 +23,7 @@ class Prompts {
     this.asked.add(node);
     let text: string;
     try {
-      text = resultText((await call('arbor.node_get', { node_id: node })).node.content);
+      text = promptText((await call('arbor.node_get', { node_id: node })).node.content);
     } catch (error) {
       text = `(the prompt could not be loaded: ${errorText(error)})`;
     }

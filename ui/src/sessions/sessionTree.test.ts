@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { SessionView } from '../wire';
-import { rows, needingAttention } from './sessionTree';
+import { apart, rows, needingAttention } from './sessionTree';
 
 const session = (id: string, parent: string | null, more: Partial<SessionView> = {}): SessionView =>
   ({
@@ -62,4 +62,18 @@ test('a chain of 20,000 sessions works', () => {
   const deep = Array.from({ length: 20_000 }, (_, at) => session(String(at), at === 0 ? null : String(at - 1)));
   expect(rows(deep, none).at(-1)?.level).toBe(20_000);
   expect(rows(deep, { ...none, letters: 'name-19999' })).toHaveLength(20_000);
+});
+
+test('a tree is finished when all its sessions are', () => {
+  const over = { status: 'complete' } as const;
+  const list = [
+    session('a', null, over),
+    session('b', 'a'),
+    session('c', null, over),
+    session('d', 'c', { status: 'interrupted' }),
+    session('e', null, { status: 'failed', pending_approvals: 1 }),
+    session('f', 'gone', over),
+  ];
+  const { active, finished } = apart(list);
+  expect([active, finished].map((some) => some.map(({ id }) => id).join(''))).toEqual(['abe', 'cdf']);
 });

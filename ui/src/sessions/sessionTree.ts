@@ -17,7 +17,7 @@ export interface Row {
 }
 
 export interface TreeFilter {
-  /** A part of the name. */
+  /** A part of the name, the title or the project. */
   letters: string;
   /** Only sessions that need attention. */
   attention: boolean;
@@ -74,12 +74,17 @@ export function rows(sessions: readonly SessionView[], { letters, attention, fol
   return out;
 }
 
+/** The text that the filter searches. */
+function searched({ name, title, project }: SessionView): string {
+  return `${name} ${title ?? ''} ${project?.name ?? ''}`.toLowerCase();
+}
+
 /** The sessions that match (true), and their ancestors (false). */
 function matching(sessions: readonly SessionView[], letters: string, attention: boolean): Map<string, boolean> {
   const byId = new Map(sessions.map((session) => [session.id, session]));
   const shown = new Map<string, boolean>();
   for (const session of sessions) {
-    if (!session.name.toLowerCase().includes(letters) || (attention && !needsAttention(session))) continue;
+    if (!searched(session).includes(letters) || (attention && !needsAttention(session))) continue;
     shown.set(session.id, true);
     for (let at = above(session); at !== null && !shown.has(at);) {
       const parent = byId.get(at);
@@ -95,4 +100,34 @@ function matching(sessions: readonly SessionView[], letters: string, attention: 
 export function needingAttention(sessions: readonly SessionView[]): SessionView[] {
   const asks = (session: SessionView) => (session.pending_approvals > 0 ? 0 : 1);
   return sessions.filter(needsAttention).sort((a, b) => asks(a) - asks(b) || a.created_at - b.created_at);
+}
+
+/** The sessions of trees that still work or wait for something, and those of trees in which everything is over. */
+export function apart(sessions: readonly SessionView[]): { active: SessionView[]; finished: SessionView[] } {
+  const byId = new Map(sessions.map((session) => [session.id, session]));
+  const rootOf = new Map<string, string>();
+  const root = (session: SessionView): string => {
+    const path: string[] = [];
+    let at: SessionView = session;
+    for (;;) {
+      const known = rootOf.get(at.id);
+      const parent = above(at);
+      const next = parent === null ? undefined : byId.get(parent);
+      if (known !== undefined || next === undefined || path.length > sessions.length) {
+        const top = known ?? at.id;
+        for (const id of [...path, at.id]) rootOf.set(id, top);
+        return top;
+      }
+      path.push(at.id);
+      at = next;
+    }
+  };
+  const working = new Set(sessions.filter((session) => !isOver(session)).map(root));
+  const active = sessions.filter((session) => working.has(root(session)));
+  return { active, finished: sessions.filter((session) => !working.has(root(session))) };
+}
+
+/** Whether a session has done its work: its last turn has ended and nothing is open. */
+function isOver(session: SessionView): boolean {
+  return ['complete', 'failed', 'interrupted'].includes(session.status) && session.pending_approvals === 0;
 }

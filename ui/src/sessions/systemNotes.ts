@@ -3,6 +3,24 @@
 import { object, text } from '../pure/fields';
 import type { Fields } from '../wire';
 
+/** What a hook of the session decided, or why it failed. */
+function hookNote(data: Fields): string {
+  const about = text(data['tool_name']) || text(data['event']);
+  const reason = text(data['reason']).slice(0, 500);
+  switch (text(data['status'])) {
+    case 'denied':
+      return `a hook denied ${about}: ${reason}`;
+    case 'asked':
+      return `a hook requires approval of ${about}: ${reason}`;
+    case 'blocked':
+      return `a hook objects to ${about}: ${reason}`;
+    case 'stopped':
+      return `a hook stopped the turn at ${about}: ${reason}`;
+    default:
+      return `the hook ${text(data['command']).slice(0, 200)} failed for ${about}: ${reason}`;
+  }
+}
+
 /** The note for a system event; null if it is not worth a line. */
 export function systemNote(subtype: string, data: Fields): { words: string; trouble: boolean } | null {
   switch (subtype) {
@@ -31,6 +49,8 @@ export function systemNote(subtype: string, data: Fields): { words: string; trou
       return { words: 'a request that could not be shown was denied', trouble: true };
     case 'permission_denied':
       return { words: 'Claude Code denied a call', trouble: true };
+    case 'hook':
+      return { words: hookNote(data), trouble: true };
     case 'rubbish':
       return { words: 'the agent wrote an unreadable line', trouble: true };
     default:

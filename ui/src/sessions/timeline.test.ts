@@ -85,11 +85,12 @@ test('minor events are left out, problems are not', () => {
     event('system', { subtype: 'init', data: {} }),
     event('system', { subtype: 'stalled', data: { quiet_secs: 60 } }),
     event('system', { subtype: 'sent', data: { text: 'more' } }),
+    event('system', { subtype: 'hook', data: { status: 'denied', tool_name: 'Bash', reason: 'no' } }),
     event('system', { subtype: 'rate_limit_event', data: { rate_limit_info: { status: 'allowed' } } }),
     event('content', { text: '  \n' }),
     event('something_new'),
   ]);
-  expect(timeline.items.map((item) => item.kind)).toEqual(['note', 'sent']);
+  expect(timeline.items.map((item) => item.kind)).toEqual(['note', 'sent', 'note']);
 });
 
 test('the same id in another turn is another call', () => {

@@ -6,6 +6,7 @@
 
 import { object, text } from '../pure/fields';
 import type { Decider, Fields, Json, SessionFrame } from '../wire';
+import { fileLines } from './promptText';
 import { systemNote } from './systemNotes';
 
 /** An event of the store; `truncated` if long texts in it were cut. */
@@ -206,7 +207,11 @@ export class Timeline {
       case 'system': {
         const data = object(event.data);
         if (event.subtype === 'sent') {
-          list.push({ ...base, kind: 'sent', text: text(data['text']) });
+          list.push({
+            ...base,
+            kind: 'sent',
+            text: [text(data['text']), ...fileLines(data['attachments'])].join('\n'),
+          });
           break;
         }
         const note = systemNote(text(event.subtype), data);

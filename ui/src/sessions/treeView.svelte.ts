@@ -6,6 +6,10 @@ class TreeView {
   filter = $state('');
   /** Only sessions that need attention. */
   attention = $state(false);
+  /** Whether the finished sessions are listed. */
+  finished = $state(true);
+  /** Whether the archived sessions are shown instead of the others. */
+  archived = $state(false);
   selected = $state<string | null>(null);
   folded = new SvelteSet<string>();
 }

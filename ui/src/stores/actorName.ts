@@ -9,5 +9,5 @@ import { viewer } from './viewer.svelte';
 export function actorName(actor: Decider): string {
   // Only the operator may add rules for every session.
   const operator = viewer.can('rule') ? 'you' : 'the operator';
-  return visible(actorText(actor, (id) => sessions.name(id), operator));
+  return visible(actorText(actor, (id) => sessions.path(id), operator));
 }

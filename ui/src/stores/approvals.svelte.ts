@@ -1,9 +1,10 @@
-/** The open approvals, oldest first, kept up to date by the live stream, and those that were resolved while the page was open. */
+/** The open approvals, the most urgent first, kept up to date by the live stream, and those that were resolved while the page was open. */
 
 import { SvelteMap } from 'svelte/reactivity';
 import { compareApprovals } from '../pure/approvalOrder';
 import type { Approval } from '../wire';
 import { call } from './api';
+import { clock } from './clock.svelte';
 import { live } from './live.svelte';
 
 /** How many resolved approvals are kept. */
@@ -20,7 +21,9 @@ class Approvals {
   /** Whether the list was read from the hub at least once. */
   loaded = $state(false);
 
-  open = $derived([...this.all.values()].sort((a, b) => compareApprovals(a, b, (id) => this.number(id))));
+  /** The time for the order, in steps: the list is not sorted again every second. */
+  private now = $derived(Math.floor(clock.now / 15) * 15);
+  open = $derived([...this.all.values()].sort((a, b) => compareApprovals(a, b, (id) => this.number(id), this.now)));
 
   constructor() {
     live.listen({

@@ -63,6 +63,13 @@ class Live {
     void this.run();
   }
 
+  /** Connects again with the current token. */
+  restart(): void {
+    this.cursor = null;
+    if (this.running) this.abort?.abort();
+    else this.start();
+  }
+
   /** Reconnects at once instead of after the pause: the tab has the focus again, or the network is back. */
   reconnectNow(): void {
     if (this.state === 'disconnected') this.endPause?.();

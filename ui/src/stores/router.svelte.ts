@@ -2,7 +2,8 @@
 
 export type Route =
   | { view: 'inbox'; approval: string | null }
-  | { view: 'sessions' }
+  | { view: 'sessions'; part: 'list' | 'start' }
+  | { view: 'activity'; session: string | null }
   | { view: 'session'; id: string; part: string }
   | { view: 'audit'; part: string };
 
@@ -10,10 +11,12 @@ export function parse(hash: string): Route {
   const [view, ...rest] = hash.replace(/^#\/?/, '').split('/').map(safeDecode);
   switch (view) {
     case 'sessions':
-      return { view: 'sessions' };
+      return { view: 'sessions', part: rest[0] === 'start' ? 'start' : 'list' };
     case 'session':
       if (rest[0]) return { view: 'session', id: rest[0], part: rest[1] ?? 'stream' };
-      return { view: 'sessions' };
+      return { view: 'sessions', part: 'list' };
+    case 'activity':
+      return { view: 'activity', session: rest[0] ?? null };
     case 'record': // The earlier name, in saved links.
     case 'audit':
       return { view: 'audit', part: rest[0] ?? 'log' };
@@ -26,6 +29,8 @@ export function href(route: Route): string {
   const parts: string[] = [route.view];
   if (route.view === 'inbox' && route.approval) parts.push(route.approval);
   if (route.view === 'session') parts.push(route.id, ...(route.part === 'stream' ? [] : [route.part]));
+  if (route.view === 'sessions' && route.part !== 'list') parts.push(route.part);
+  if (route.view === 'activity' && route.session) parts.push(route.session);
   if (route.view === 'audit' && route.part !== 'log') parts.push(route.part);
   return `#/${parts.map(encodeURIComponent).join('/')}`;
 }

@@ -15,19 +15,14 @@ class Sessions {
     live.listen({ connected: () => void this.refresh(), changed: () => void this.refresh() });
   }
 
-  name(id: string): string | undefined {
-    return this.byId.get(id)?.name;
+  /** The path of a session, such as `lead/worker`. */
+  path(id: string): string | undefined {
+    return this.byId.get(id)?.path;
   }
 
-  /** The names from the root of the tree down to this session. */
-  path(id: string): string[] {
-    const names: string[] = [];
-    for (let at = this.byId.get(id); at && names.length < 64;) {
-      names.unshift(at.name);
-      const parent = at.answers_to;
-      at = parent.kind === 'session' ? this.byId.get(parent.id) : undefined;
-    }
-    return names;
+  /** The names of its path: from the root of the tree, or the agent outside the hub above it, down to this session. */
+  names(id: string): string[] {
+    return this.path(id)?.split('/') ?? [];
   }
 
   /** Reads the list. Only one request runs at a time; a change during it causes another. */

@@ -1,5 +1,7 @@
 /** Signals for a hidden tab: the number of open approvals in the title and on the icon, and browser notifications. */
 
+import { actionOf, actionText } from '../pure/action';
+import { sessionLabel } from '../pure/approvalText';
 import { visible } from '../pure/text';
 import { approvals } from './approvals.svelte';
 import { live } from './live.svelte';
@@ -16,9 +18,12 @@ class Tab {
       approval: (what, approval) => {
         if (what !== 'asked' || approval.status !== 'pending' || approvals.get(approval.id) === undefined) return;
         if (!document.hidden || !('Notification' in window) || Notification.permission !== 'granted') return;
-        const note = new Notification(visible(`${approval.session_name} wants to use ${approval.tool_name}`), {
-          tag: approval.id,
-        });
+        const note = new Notification(
+          visible(`${sessionLabel(approval)}: ${actionText(actionOf(approval))}`.slice(0, 200)),
+          {
+            tag: approval.id,
+          },
+        );
         note.onclick = () => {
           window.focus();
           router.go({ view: 'inbox', approval: approval.id });

@@ -6,17 +6,40 @@ import { handover } from './handover';
 import { hub } from './hub';
 import { live } from './live.svelte';
 
+/** The part of a sign-in link after the address. */
+const LINK = /^#login=([\w-]+)$/;
+
 /** Shown if the browser did not hand the credential over during a reload. */
 export const LOST =
   'This tab is signed out. The console keeps its token in memory only, and the browser lost it when the page was reloaded. Run `plexus console` to sign in again.';
 
+/** Shown if the hub no longer accepts the token of this tab. */
+const ENDED = 'This tab was signed out: its token has expired or was revoked. Run `plexus console` to sign in again.';
+const WRONG_TOKEN =
+  'The hub does not accept this token. It may be misspelt, expired or revoked. `plexus tokens` lists the tokens that work.';
+
 class Viewer {
   may = $state.raw<Access[]>([]);
+  /** Why the tab is signed out; null if nothing went wrong. */
+  why = $state<string | null>(null);
+  /** Whether a sign-in is in progress. */
+  entering = $state(true);
+  /** Whether the hub has accepted the token. */
+  private accepted = false;
   /** The tab has a token. The stream finds out whether it is still valid. */
   signedIn = $state(false);
 
   constructor() {
-    live.listen({ connected: (hello) => (this.may = hello.may) });
+    live.listen({
+      connected: (hello) => {
+        this.may = hello.may;
+        this.accepted = true;
+      },
+    });
+    // A sign-in link that is pasted into an open tab changes only the part after `#`, so the browser does not load the page again.
+    addEventListener('hashchange', () => {
+      if (LINK.test(location.hash)) void this.enter();
+    });
     // Earlier versions kept the token here.
     for (const name of ['plexus-token', 'plexus-token-name']) sessionStorage.removeItem(name);
     addEventListener('pagehide', () => {
@@ -29,9 +52,16 @@ class Viewer {
     return this.may.includes(what);
   }
 
-  /** Signs in with the code after the `#` of the address, or with the credential from before a reload. Returns an error text if neither works. */
-  async enter(): Promise<string | null> {
-    const code = /^#login=([\w-]+)$/.exec(location.hash)?.[1];
+  /** Signs in with the code after the `#` of the address, or with the credential from before a reload. */
+  async enter(): Promise<void> {
+    this.entering = true;
+    const why = await this.attempt();
+    this.why = this.signedIn ? null : why;
+    this.entering = false;
+  }
+
+  private async attempt(): Promise<string | null> {
+    const code = LINK.exec(location.hash)?.[1];
     if (!code) {
       const taken = await handover.take();
       const why = taken === null && handover.returning ? LOST : null;
@@ -70,13 +100,23 @@ class Viewer {
   }
 
   use(token: string, name: string | null = null): void {
+    const before = credential();
     setCredential({ token, name, hub: hub.key });
     handover.open();
+    this.why = null;
+    this.accepted = false;
     this.signedIn = true;
+    // A tab that was signed in already continues with the new token.
+    if (before !== null && before.token !== token) live.restart();
   }
 
-  /** The token is no longer valid. */
+  /** The hub does not accept the token, or no longer. */
   leave(): void {
+    if (this.signedIn) this.why = this.accepted ? ENDED : WRONG_TOKEN;
+    this.forget();
+  }
+
+  private forget(): void {
     setCredential(null);
     handover.close();
     this.signedIn = false;
@@ -87,7 +127,7 @@ class Viewer {
     const name = credential()?.name ?? null;
     // If the hub is disconnected, the token expires within a day.
     if (name !== null) await call('token.revoke', { name }).catch(() => {});
-    this.leave();
+    this.forget();
     location.replace(location.pathname);
   }
 }

@@ -1,11 +1,14 @@
 //! Starts the child so that no other process can impersonate it, and detects the end of the child and of its
 //! descendants.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Seek};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -121,7 +124,7 @@ fn spawn(launch: &Launch, sandbox: Option<(&Sandbox, &Enclosure)>) -> Result<(Ch
     let keeper = getpid();
     let mut command = Command::new(&launch.program);
     command.args(&launch.args).current_dir(&launch.cwd);
-    let ends = streams(launch.streams, &mut command).map_err(Failed::Start)?;
+    let ends = streams(&launch.streams, &mut command).map_err(Failed::Start)?;
     let (creation, handle) = match sandbox {
         None => (None, None),
         Some((sandbox, enclosure)) => {
@@ -174,10 +177,10 @@ fn close_on_exec() {
 }
 
 /// Connects the child's streams to the keeper.
-fn streams(streams: Streams, command: &mut Command) -> io::Result<ParentEnds> {
+fn streams(streams: &Streams, command: &mut Command) -> io::Result<ParentEnds> {
+    let pair = || socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
     let ends = match streams {
         Streams::Lines => {
-            let pair = || socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
             let (stdin, child_stdin) = pair()?;
             let (stdout, child_stdout) = pair()?;
             let (stderr, child_stderr) = pair()?;
@@ -190,9 +193,23 @@ fn streams(streams: Streams, command: &mut Command) -> io::Result<ParentEnds> {
             command.stdin(Stdio::null()).stdout(child_log.try_clone()?).stderr(child_log);
             ParentEnds { stdin: None, stdout: None, stderr: log }
         }
+        Streams::Captured { input } => {
+            let (stdout, child_stdout) = pair()?;
+            let (stderr, child_stderr) = pair()?;
+            command.stdin(copy_of(input)?).stdout(child_stdout).stderr(child_stderr);
+            ParentEnds { stdin: None, stdout: Some(stdout), stderr }
+        }
     };
     for end in ends.stdout.iter().chain([&ends.stderr]) {
         ioctl_fionbio(end, true)?;
     }
     Ok(ends)
+}
+
+/// A copy of a file in memory. A descriptor of the file itself would lead from the sandbox to the data directory.
+fn copy_of(path: &Path) -> io::Result<File> {
+    let mut copy = File::from(memfd_create("input", MemfdFlags::CLOEXEC)?);
+    io::copy(&mut File::open(path)?, &mut copy)?;
+    copy.rewind()?;
+    Ok(copy)
 }

@@ -219,6 +219,17 @@ impl Run {
         run
     }
 
+    /// A child `sh -c SCRIPT` that reads `stdin` and whose streams are captured.
+    pub fn start_captured(script: &str, stdin: &[u8]) -> Self {
+        let (home, dir, session) = Self::directory();
+        std::fs::write(dir.input(), stdin).unwrap();
+        let streams = Streams::Captured { input: dir.input() };
+        let launch = launch(&home, Path::new("/bin/sh"), &["-c", script], streams, None);
+        let mut run = Self::begin(&keep_program(), home, dir, session, &launch);
+        run.outbox.go(NONCE).unwrap();
+        run
+    }
+
     /// The next line of the child.
     pub async fn line(&mut self) -> String {
         within("a line of the child", async {

@@ -13,7 +13,7 @@ use crate::Object;
 use crate::bounded_json::{BoundedJson, HEAD};
 
 pub use oversized::parse_oversized;
-pub use request::{CanUseTool, PreToolUse, Request, RequestBody};
+pub use request::{CanUseTool, HookCallback, PreToolUse, Request, RequestBody};
 
 /// One line of a child's stdout.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,6 +104,19 @@ pub struct User {
     pub is_replay: bool,
     /// Whether the CLI generated it.
     pub is_synthetic: bool,
+    /// The change of a file by the call whose result this is, as the CLI reports it.
+    pub patch: Vec<Hunk>,
+}
+
+/// A part of a file that a call has changed, with a few lines around it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hunk {
+    /// The number of its first line before the change.
+    pub old_start: u64,
+    /// The number of its first line after the change.
+    pub new_start: u64,
+    /// Its lines, each after a space, `-` or `+`.
+    pub lines: Vec<String>,
 }
 
 /// One content block of a message.

@@ -7,7 +7,7 @@ use std::io::Read;
 
 use serde_json::Value;
 
-use super::{Incoming, Request, RequestBody, read, rubbish};
+use super::{HookCallback, Incoming, Request, RequestBody, read, rubbish};
 use crate::Object;
 use crate::skeleton::{self, Shape};
 
@@ -30,7 +30,8 @@ static MESSAGE: Shape = Shape::Object(&[
 ///
 /// Texts over 1 KiB become a short marker, ids over 1 KiB count as missing, tool inputs are empty, and the content of a
 /// tool result is kept only if it is a short text. A permission request becomes
-/// [`RequestBody::InvalidPermissionRequest`] and a gate callback [`RequestBody::InvalidGateRequest`]. A successful response keeps only `oversized`,
+/// [`RequestBody::InvalidPermissionRequest`], a gate callback [`RequestBody::InvalidGateRequest`], and a callback of the
+/// user's hooks [`RequestBody::InvalidHookRequest`]. A successful response keeps only `oversized`,
 /// the length of the line. A `system` message keeps its short fields and gains `oversized`. A `stream_event` and
 /// an unknown message keep only `oversized`. Input that is not JSON, or a failure of `reader`, becomes
 /// [`Incoming::Rubbish`].
@@ -56,6 +57,10 @@ fn slim(message: Incoming, len: u64) -> Incoming {
                 }
                 RequestBody::Gate(_) | RequestBody::InvalidGateRequest { .. } => {
                     RequestBody::InvalidGateRequest { why: why() }
+                }
+                RequestBody::Hook(HookCallback { event, .. })
+                | RequestBody::InvalidHookRequest { event, .. } => {
+                    RequestBody::InvalidHookRequest { event, why: why() }
                 }
                 RequestBody::Unknown { subtype } => RequestBody::Unknown { subtype },
             };

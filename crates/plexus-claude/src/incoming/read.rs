@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::{Assistant, Block, Incoming, Response, System, TurnResult, User, request};
+use super::{Assistant, Block, Hunk, Incoming, Response, System, TurnResult, User, request};
 use crate::Object;
 
 /// Converts an object to a message.
@@ -63,7 +63,25 @@ fn user(object: &mut Object) -> Option<User> {
         parent_tool_use_id: text(object, "parent_tool_use_id"),
         is_replay: flag(object, "isReplay").unwrap_or(false),
         is_synthetic: flag(object, "isSynthetic").unwrap_or(false),
+        patch: map(object, "tool_use_result").and_then(patch).unwrap_or_default(),
     })
+}
+
+/// The change of a file; `None` unless every part of it is readable, because a partial change would be misleading.
+fn patch(mut result: Object) -> Option<Vec<Hunk>> {
+    let hunks = list(&mut result, "structuredPatch").into_iter().map(|hunk| {
+        let Value::Object(mut hunk) = hunk else { return None };
+        let lines = list(&mut hunk, "lines").into_iter().map(|line| match line {
+            Value::String(line) => Some(line),
+            _ => None,
+        });
+        Some(Hunk {
+            old_start: hunk.get("oldStart")?.as_u64()?,
+            new_start: hunk.get("newStart")?.as_u64()?,
+            lines: lines.collect::<Option<_>>()?,
+        })
+    });
+    hunks.collect()
 }
 
 fn result(object: &mut Object) -> TurnResult {

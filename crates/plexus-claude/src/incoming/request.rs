@@ -1,4 +1,4 @@
-//! Reads the requests that a child waits on: permission to run a tool, and the gate's callback.
+//! Reads the requests that a child waits on: permission to run a tool, the gate's callback, and the callbacks of the user's hooks.
 //!
 //! Both steps of a tool call are read strictly, because the hub bases its decision on them. A field that is missing,
 //! contradictory or of the wrong type makes the request one that must be denied. All other fields are read tolerantly.
@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::read::{any, flag, map, text};
-use crate::{GATE_CALLBACK, Object};
+use crate::{GATE_CALLBACK, HookEvent, Object};
 
 /// A request of the child, which waits for exactly one reply.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +33,15 @@ pub enum RequestBody {
     /// A callback that is not a readable PreToolUse of the hub, or a request of unknown kind that might be one. It must
     /// be denied with [`reply_gate`](crate::reply_gate).
     InvalidGateRequest {
+        /// Why it cannot be read.
+        why: String,
+    },
+    /// A callback of the user's hooks. Answered with [`reply_hook`](crate::reply_hook), never with an error.
+    Hook(HookCallback),
+    /// A callback of the user's hooks that cannot be read. It is answered as a hook that failed.
+    InvalidHookRequest {
+        /// The event of the callback.
+        event: HookEvent,
         /// Why it cannot be read.
         why: String,
     },
@@ -85,6 +94,17 @@ pub struct PreToolUse {
     pub agent_id: Option<String>,
 }
 
+/// A callback of the user's hooks. The hub passes its whole input to the hooks; only the parts that select them are read here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookCallback {
+    /// The event.
+    pub event: HookEvent,
+    /// What matchers are compared with: the tool, or the type of a sub-agent. Empty for other events.
+    pub subject: String,
+    /// The id of the call, if the event is about one.
+    pub tool_use_id: Option<String>,
+}
+
 /// Reads a `control_request`; `None` without a request id, because it then cannot be answered.
 pub(super) fn request(object: &mut Object) -> Option<Request> {
     let request_id = text(object, "request_id")?;
@@ -94,10 +114,7 @@ pub(super) fn request(object: &mut Object) -> Option<Request> {
             Ok(can_use_tool) => RequestBody::Ask(Box::new(can_use_tool)),
             Err(why) => RequestBody::InvalidPermissionRequest { why: why.to_owned() },
         },
-        Some("hook_callback") => match pre_tool_use(body) {
-            Ok(pre_tool_use) => RequestBody::Gate(Box::new(pre_tool_use)),
-            Err(why) => RequestBody::InvalidGateRequest { why: why.to_owned() },
-        },
+        Some("hook_callback") => hook_callback(body),
         Some(subtype) => RequestBody::Unknown { subtype: subtype.to_owned() },
         None => RequestBody::InvalidGateRequest { why: "the request has no valid subtype".to_owned() },
     };
@@ -117,6 +134,36 @@ fn can_use_tool(mut body: Object) -> Result<CanUseTool, &'static str> {
         matched_ask_rule: any(&mut body, "matched_ask_rule"),
         requires_user_interaction: flag(&body, "requires_user_interaction"),
     })
+}
+
+fn hook_callback(body: Object) -> RequestBody {
+    let id = body.get("callback_id").and_then(Value::as_str);
+    match id.and_then(HookEvent::of_callback) {
+        Some(event) => match hook(event, body) {
+            Ok(callback) => RequestBody::Hook(callback),
+            Err(why) => RequestBody::InvalidHookRequest { event, why: why.to_owned() },
+        },
+        None => match pre_tool_use(body) {
+            Ok(pre_tool_use) => RequestBody::Gate(Box::new(pre_tool_use)),
+            Err(why) => RequestBody::InvalidGateRequest { why: why.to_owned() },
+        },
+    }
+}
+
+fn hook(event: HookEvent, mut body: Object) -> Result<HookCallback, &'static str> {
+    let mut hook = map(&mut body, "input").ok_or("the input of the callback is not an object")?;
+    if hook.get("hook_event_name").and_then(Value::as_str) != Some(event.as_str()) {
+        return Err("the callback is for another event");
+    }
+    let subject = match event {
+        HookEvent::PreToolUse | HookEvent::PostToolUse => {
+            name(&mut hook, "tool_name").ok_or("tool_name is not a string")?
+        }
+        // A sub-agent without a type exists in no known version; a matcher for one does not match it.
+        HookEvent::SubagentStop => text(&mut hook, "agent_type").unwrap_or_default(),
+        HookEvent::UserPromptSubmit | HookEvent::Stop => String::new(),
+    };
+    Ok(HookCallback { event, subject, tool_use_id: name(&mut hook, "tool_use_id") })
 }
 
 fn pre_tool_use(mut body: Object) -> Result<PreToolUse, &'static str> {

@@ -5,6 +5,7 @@ mod audit;
 mod claudecode;
 mod loopback;
 mod policy;
+mod template;
 mod token;
 
 pub use arbor::Arbor;
@@ -12,4 +13,5 @@ pub use audit::Audit;
 pub use claudecode::ClaudeCode;
 pub use loopback::Loopback;
 pub use policy::Policy;
+pub use template::Template;
 pub use token::Token;

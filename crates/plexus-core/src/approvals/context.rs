@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::callers::access::{self, Admitted};
 use crate::errors::store_error;
 use crate::lineage::known_lineage;
-use crate::view;
+use crate::summary;
 
 /// The maximum number of similar calls in a result.
 const MAX_SIMILAR: usize = 10;
@@ -142,8 +142,8 @@ fn to_like(call: SimilarCall) -> Option<Like> {
     };
     let by_gate = entry.gate.as_ref().filter(|_| entry.kind == AuditKind::Gate);
     let reason = by_gate.and_then(|gate| gate.get("reason")?.as_str());
-    let message = entry.message.as_deref().or(reason).map(view::line);
-    let summary = view::summary(&entry.input.unwrap_or_default());
+    let message = entry.message.as_deref().or(reason).map(summary::line);
+    let summary = summary::summary(&entry.input.unwrap_or_default());
     let edited = entry.updated_input.is_some();
     let same = similarity == Similarity::Same;
     Some(Like { at: entry.at, status, by: entry.by, message, same, edited, summary })

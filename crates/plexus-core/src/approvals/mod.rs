@@ -3,6 +3,7 @@
 
 pub mod answer;
 pub mod context;
+pub mod denied_before;
 pub mod edited;
 pub mod permit;
 pub mod target_file;

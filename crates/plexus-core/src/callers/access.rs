@@ -27,7 +27,8 @@ pub enum Needs {
     Decide,
     /// It creates, prompts, changes or deletes sessions.
     Act,
-    /// It administers the hub, such as its tokens and its audit log: only the operator may call it.
+    /// It administers the hub, such as its tokens and its audit log, or acts in the operator's name on the user's own
+    /// files, such as a merge: only the operator may call it.
     Rule,
 }
 
@@ -80,6 +81,25 @@ pub struct Admitted {
     /// Receives notifications, on doors that can send them.
     pub(crate) notify: Option<mpsc::Sender<Notification>>,
     needs: Needs,
+}
+
+/// Who reads a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// A person, through a program of theirs.
+    Person,
+    /// An agent, which pays for every byte and makes one call at a time.
+    Agent,
+}
+
+impl Admitted {
+    /// Each MCP client is an agent. The relay `plexus mcp` calls over the socket, so the door alone does not identify one.
+    pub(crate) fn reader(&self) -> Reader {
+        match self.principal {
+            Principal::Operator | Principal::Token { .. } if self.door != Door::Mcp => Reader::Person,
+            _ => Reader::Agent,
+        }
+    }
 }
 
 /// Admits a caller whose kind may call methods with these needs.
@@ -216,7 +236,8 @@ async fn find_named(store: &dyn Store, caller: &Admitted, given: &str) -> Result
     let mut candidates = Vec::new();
     for session in named {
         if let Some(session) = accessible(store, caller, Some(session)).await? {
-            let path = names::path_of(store, &caller.principal, &session).await?;
+            let path = names::path_of(store, &caller.principal, &session).await;
+            let path = path.map_err(store_error)?;
             candidates.push(names::Candidate { session, path });
         }
     }

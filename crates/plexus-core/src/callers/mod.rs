@@ -2,7 +2,7 @@
 
 pub mod access;
 pub mod caller;
-mod names;
+pub(crate) mod names;
 pub mod secret;
 pub mod sign_in;
 pub mod tokens;

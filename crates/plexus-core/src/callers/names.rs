@@ -1,11 +1,13 @@
 //! Finds sessions by name or path. Names are unique among the sessions of one creator, so a name alone may match several
-//! sessions; a path such as `lead/worker` tells them apart. `access` decides which sessions a caller may find.
+//! sessions; a path such as `lead/worker` tells them apart. `access` decides which sessions a caller may find. [`Paths`]
+//! computes the paths that a caller is shown.
 
-use plexus_protocol::{AskedOf, Error, Principal};
-use plexus_store::{SessionRow, Store};
+use std::collections::HashMap;
 
-use crate::errors::store_error;
-use crate::tree::{MAX_DEPTH, join_path, root_path};
+use plexus_protocol::{AskedOf, Error, Principal, SessionId, join_path};
+use plexus_store::{SessionRow, Store, StoreError};
+
+use crate::tree::{MAX_DEPTH, top_path};
 
 /// A session whose path ends with the given name or path.
 #[derive(Debug)]
@@ -20,12 +22,38 @@ pub(super) fn last_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
+/// The paths of sessions as one caller sees them. Each is computed once, from the names that the sessions have now.
+pub(crate) struct Paths<'a> {
+    store: &'a dyn Store,
+    principal: &'a Principal,
+    known: HashMap<SessionId, Option<String>>,
+}
+
+impl<'a> Paths<'a> {
+    pub(crate) fn of(store: &'a dyn Store, principal: &'a Principal) -> Self {
+        Self { store, principal, known: HashMap::new() }
+    }
+
+    /// The path of a session; `None` if it does not exist.
+    pub(crate) async fn path(&mut self, id: SessionId) -> Result<Option<String>, StoreError> {
+        if let Some(known) = self.known.get(&id) {
+            return Ok(known.clone());
+        }
+        let path = match self.store.session(id).await? {
+            Some(session) => Some(path_of(self.store, self.principal, &session).await?),
+            None => None,
+        };
+        self.known.insert(id, path.clone());
+        Ok(path)
+    }
+}
+
 /// The path of a session: the names from the topmost session that the caller sees down to the session itself.
 pub(super) async fn path_of(
     store: &dyn Store,
     principal: &Principal,
     session: &SessionRow,
-) -> Result<String, Error> {
+) -> Result<String, StoreError> {
     let mut below: Vec<String> = Vec::new();
     let mut top = session.clone();
     while let AskedOf::Session { id } = top.answers_to {
@@ -33,11 +61,11 @@ pub(super) async fn path_of(
         if is_caller || below.len() >= MAX_DEPTH {
             break;
         }
-        let Some(parent) = store.session(id).await.map_err(store_error)? else { break };
+        let Some(parent) = store.session(id).await? else { break };
         below.push(top.name.to_string());
         top = parent;
     }
-    Ok(below.into_iter().rev().fold(root_path(principal, &top), |path, name| join_path(&path, &name)))
+    Ok(below.into_iter().rev().fold(top_path(principal, &top), |path, name| join_path(&path, &name)))
 }
 
 /// The session that the caller means by `given`: a session that it created itself, else the session with exactly this

@@ -9,8 +9,9 @@ use tokio::sync::watch;
 
 use super::{Follow, PAGE};
 use crate::callers::access::on_behalf_of;
-use crate::callers::access::{self, Admitted, Needs};
+use crate::callers::access::{self, Needs, Reader};
 use crate::callers::caller::Caller;
+use crate::callers::names::Paths;
 use crate::errors::store_error;
 use crate::metrics::{GaugeGuard, Stream};
 use crate::view;
@@ -30,6 +31,8 @@ pub struct ApprovalUpdate {
 /// Follows the approvals that are addressed to one caller; for the operator, all approvals.
 pub struct ApprovalFollower {
     store: Arc<dyn Store>,
+    reader: Reader,
+    principal: Principal,
     /// The addressee; `None` for all.
     to: Option<String>,
     after: u64,
@@ -46,8 +49,9 @@ impl Follow {
         after: Option<u64>,
     ) -> Result<ApprovalFollower, Error> {
         let behalf = on_behalf_of(&caller.principal);
-        let Admitted { principal, .. } =
-            behalf.clone().perform(access::admit(&*self.store, caller, Needs::Watch)).await?;
+        let admitted = behalf.clone().perform(access::admit(&*self.store, caller, Needs::Watch)).await?;
+        let reader = admitted.reader();
+        let principal = admitted.principal;
         let all = matches!(principal, Principal::Operator | Principal::Token { .. });
         let to = (!all).then(|| principal.asked_as().key());
         let topic = to.clone().map_or(Topic::AnyFeed, Topic::Feed);
@@ -57,7 +61,16 @@ impl Follow {
             None => behalf.clone().perform(self.store.feed_head()).await.map_err(store_error)?,
         };
         let _counted = self.metrics.listen(Stream::Approvals);
-        Ok(ApprovalFollower { store: Arc::clone(&self.store), to, after, signal, behalf, _counted })
+        Ok(ApprovalFollower {
+            store: Arc::clone(&self.store),
+            reader,
+            principal,
+            to,
+            after,
+            signal,
+            behalf,
+            _counted,
+        })
     }
 }
 
@@ -69,7 +82,8 @@ impl ApprovalFollower {
 
     /// Waits for the next updates, without a time limit. Cancel safe.
     pub async fn next(&mut self) -> Result<Vec<ApprovalUpdate>, Error> {
-        self.behalf.clone().perform(self.read_updates()).await
+        // The approvals of a page make it too large for the stack.
+        Box::pin(self.behalf.clone().perform(self.read_updates())).await
     }
 
     async fn read_updates(&mut self) -> Result<Vec<ApprovalUpdate>, Error> {
@@ -82,6 +96,7 @@ impl ApprovalFollower {
             let rows = rows.map_err(store_error)?;
             let newest = rows.last().map(|row| row.number);
             let mut updates = Vec::new();
+            let mut paths = Paths::of(&**store, &self.principal);
             for row in rows {
                 let (change, id) = match row.entry {
                     FeedEntry::Asked { approval, .. } => (ApprovalChange::Asked, approval),
@@ -89,7 +104,9 @@ impl ApprovalFollower {
                     FeedEntry::Finished { .. } | FeedEntry::BudgetLow(_) | FeedEntry::Notice(_) => continue,
                 };
                 if let Some(approval) = store.approval(id).await.map_err(store_error)? {
-                    let approval = view::approval(approval, MAX_TEXT_BYTES);
+                    let approval =
+                        view::listed_approval(approval, &mut paths, MAX_TEXT_BYTES, self.reader).await;
+                    let approval = approval.map_err(store_error)?;
                     updates.push(ApprovalUpdate { number: row.number, change, approval });
                 }
             }

@@ -18,11 +18,12 @@ use crate::audit::anchor::{AuditAnchor, AuditAnchors};
 use crate::callers::access::{self, Needs, on_behalf_of, permits_needs};
 use crate::callers::caller::Caller;
 use crate::callers::sign_in::SignInCodes;
+use crate::claude_version::ClaudeVersion;
 use crate::disk::Disk;
 use crate::errors::shutting_down;
 use crate::escalation::Escalation;
 use crate::follow::Follow;
-use crate::loading::UserSettings;
+use crate::loading::{Imports, UserSettings};
 use crate::method::{ToolUser, method_not_found};
 use crate::metrics::Metrics;
 use crate::notify::Notifier;
@@ -69,6 +70,7 @@ pub struct Hub {
     permits: Arc<Permits>,
     follow: Follow,
     worktrees: Arc<Worktrees>,
+    claude_version: Arc<ClaudeVersion>,
     positions: ReadPositions,
     rendering: Slots,
     audit_anchors: AuditAnchors,
@@ -111,6 +113,7 @@ impl Hub {
             sandbox,
             files,
             user_settings,
+            imports: Imports::at_start(&settings),
             keepers: Keepers::default(),
             reading: Arc::new(Semaphore::new(MAX_READING)),
             tasks,
@@ -150,6 +153,7 @@ impl Hub {
                 tasks.clone(),
             ),
             worktrees: Worktrees::new(Arc::clone(&parts)),
+            claude_version: ClaudeVersion::new(Arc::clone(&parts)),
             positions: ReadPositions::default(),
             rendering: Slots::new(MAX_RENDERING, MAX_SHARED_RENDERING),
             audit_anchors: AuditAnchors::new(settings.audit_head_file.clone(), audit_anchors),
@@ -206,6 +210,10 @@ impl Hub {
 
     pub(crate) fn follow(&self) -> &Follow {
         &self.follow
+    }
+
+    pub(crate) fn claude_version(&self) -> &Arc<ClaudeVersion> {
+        &self.claude_version
     }
 
     pub(crate) fn worktrees(&self) -> &Worktrees {
@@ -320,7 +328,6 @@ impl Hub {
     /// Shuts the hub down; returns how many children were left or ended.
     pub async fn shut_down(self: &Arc<Self>, how: ShutDown) -> usize {
         let keepers = self.parts.keepers.sessions();
-        // The keeper of a setup command belongs to no session yet; its worktree is undone.
         let count = keepers.into_iter().filter(|id| self.sessions.started(*id).is_some()).count();
         if how == ShutDown::EndChildren {
             let handles = self.sessions.all_started();

@@ -9,6 +9,7 @@ use plexus_store::{RunRow, RunState, StoreError};
 
 use super::Hub;
 use crate::ChildMcp;
+use crate::hooks::stop_orphaned_hooks;
 use crate::housekeeping::{self, Housekeeping};
 use crate::limits::input_size;
 use crate::processes::run_process;
@@ -24,6 +25,8 @@ impl Hub {
         self.audit_anchors.on_commit(&store.audit_head().await?);
         self.in_background(|hub| async move { hub.audit_anchors.run(&hub.parts.files).await });
         self.worktrees.recover().await?;
+        stop_orphaned_hooks(self.settings()).await;
+        self.claude_version.recover().await;
         let runs = store.open_runs().await?;
         // Known before any door opens: the processes of a child must find none open to them.
         for run in &runs {

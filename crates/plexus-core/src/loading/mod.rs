@@ -1,8 +1,10 @@
 //! The configuration that a child loads in addition to Claude Code's own: MCP servers that the session was given by
-//! name, project files that the operator trusts, and a few of the user's settings. The hub passes all of it to the
-//! child from its own copies. Claude Code discovers none of it by itself.
+//! name, project files that the operator trusts, imports, and a few of the user's settings. The hub passes all of it to
+//! the child from its own copies. Claude Code discovers none of it by itself.
 
 mod agents;
+mod imports;
+mod private_file;
 mod project;
 mod servers;
 mod user;
@@ -11,10 +13,11 @@ mod user_file;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use plexus_protocol::claudecode::{LoadsView, McpServer};
+use plexus_protocol::claudecode::{ImportedView, LoadsView, McpServer};
 use plexus_protocol::{Error, ErrorKind, Object, Principal};
 use plexus_store::SessionConfig;
 
+pub(crate) use imports::{Candidate, Content, Imports, rule_state};
 pub(crate) use project::{LoadedProject, changed, view as project_view};
 pub(crate) use servers::{HUB_SERVER, given};
 pub(crate) use user::UserSettings;
@@ -59,10 +62,14 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// The session's own configuration overrides the project's, and the project's overrides the user's.
+    /// The session's own configuration overrides the project's, and the project's overrides the user's, including
+    /// imports.
     pub(crate) fn of(config: &SessionConfig, user: FromUser) -> Self {
         let FromUser { model, api_key_helper, env, deny: _ } = user;
         let mut loaded = Self { model, env, mcp_servers: BTreeMap::new(), api_key_helper };
+        if let Some(imported) = &config.imported {
+            loaded.mcp_servers.extend(imported.mcp_servers.clone());
+        }
         if let Some(project) = &config.project {
             loaded.model = project.model.clone().or(loaded.model);
             loaded.env.extend(project.env.clone());
@@ -75,9 +82,11 @@ impl Loaded {
     }
 }
 
-/// The agents that a session loads from its project, by name.
+/// The agents that a session loads, by name: the imported ones and, in preference, those of its project.
 pub(crate) fn agents_of(config: &SessionConfig) -> Object {
-    config.project.as_ref().map(|project| project.agents.clone()).unwrap_or_default()
+    let mut agents = config.imported.as_ref().map(|imported| imported.agents.clone()).unwrap_or_default();
+    agents.extend(config.project.iter().flat_map(|project| project.agents.clone()));
+    agents
 }
 
 /// The names of everything that a session loads; `None` if it loads nothing.
@@ -94,6 +103,11 @@ pub(crate) async fn shown(
         user_settings: user_settings.effective().map(|user| user.names()).unwrap_or_default(),
         mcp_servers: config.mcp_servers.keys().cloned().collect(),
         project,
+        imported: config.imported.as_ref().map(|imported| ImportedView {
+            mcp_servers: imported.mcp_servers.keys().cloned().collect(),
+            agents: imported.agents.keys().cloned().collect(),
+        }),
+        hooks: config.hooks.clone(),
     };
     (loads != LoadsView::default()).then_some(loads)
 }

@@ -40,7 +40,9 @@ pub(crate) async fn given(
                 check_only_named(&server, &field)?;
                 let message =
                     format!("a session can only pass on its own MCP servers, and it has no server `{name}`");
-                own.mcp_servers.get(&name).cloned().ok_or_else(|| forbidden(&field, message))?
+                let imported = own.imported.as_ref().and_then(|imported| imported.mcp_servers.get(&name));
+                let own = own.mcp_servers.get(&name).or(imported);
+                own.cloned().ok_or_else(|| forbidden(&field, message))?
             }
             (Some(_), _) => {
                 let message = "a session can only pass on its own MCP servers, with {\"type\":\"inherited\"}";
@@ -55,7 +57,7 @@ pub(crate) async fn given(
 }
 
 /// Checks the number of servers and their total size.
-fn check_size(servers: &BTreeMap<String, McpServer>, field: &str) -> Result<(), Error> {
+pub(super) fn check_size(servers: &BTreeMap<String, McpServer>, field: &str) -> Result<(), Error> {
     let size = serde_json::to_string(servers).map_or(usize::MAX, |text| text.len());
     if servers.len() > MAX_SERVERS || size > MAX_BYTES {
         let why =

@@ -4,13 +4,13 @@
 //! A command of a child can write the settings file. The hub therefore keeps the accepted settings in the data
 //! directory. Of later changes, only additional denials take effect until the operator accepts the rest.
 
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use plexus_policy::{RuleEffect, RuleEntry};
 
+use super::private_file;
 use super::user_file::{FromUser, differences, read};
 use crate::policy::Restriction;
 use crate::processes::files::Files;
@@ -90,7 +90,7 @@ impl UserSettings {
             return Ok(());
         }
         let current = current?;
-        store_accepted(&self.accepted_file, &current)?;
+        private_file::store(&self.accepted_file, &current)?;
         *self.lock() = Ok(current);
         Ok(())
     }
@@ -136,22 +136,9 @@ fn effective_at_start(current: &FromUser, accepted_file: &Path) -> LoadedSetting
         }
     };
     if before.as_ref() != Some(&effective) {
-        store_accepted(accepted_file, &effective)?;
+        private_file::store(accepted_file, &effective)?;
     }
     Ok(effective)
-}
-
-/// Stores the accepted settings atomically.
-fn store_accepted(accepted_file: &Path, settings: &FromUser) -> Result<(), String> {
-    let write = || -> io::Result<()> {
-        let draft = accepted_file.with_extension("tmp");
-        let mut file =
-            std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-        file.write_all(&serde_json::to_vec(settings)?)?;
-        file.sync_all()?;
-        std::fs::rename(&draft, accepted_file)
-    };
-    write().map_err(|error| format!("{}: {error}", accepted_file.display()))
 }
 
 #[cfg(test)]

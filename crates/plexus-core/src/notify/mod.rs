@@ -9,13 +9,15 @@ mod programs;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, UnixSeconds};
+use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, MAX_TEXT_BYTES, Principal, UnixSeconds};
 use plexus_store::{ApprovalRow, FeedEntry, FeedKind, FeedRow, Store, TurnStatus};
 
+use crate::callers::names::Paths;
 use crate::tasks::Tasks;
+use crate::view;
 use crate::{NotifySettings, TurnNotices};
 use delivered::Delivered;
-use notice::{FinishedTurn, Notice};
+use notice::{FinishedTurn, Notice, NoticeSession};
 use plexus_book::{Commits, Deadlines, Topic, next};
 use programs::Programs;
 
@@ -77,7 +79,7 @@ impl Notifier {
         updated
     }
 
-    fn notice_of(&self, row: &FeedRow, session_name: &str) -> Option<Notice> {
+    fn notice_of(&self, row: &FeedRow, about: &NoticeSession) -> Option<Notice> {
         match &row.entry {
             FeedEntry::Finished { turn, status, summary } => {
                 let wanted = match self.settings.turns {
@@ -87,9 +89,9 @@ impl Notifier {
                 };
                 let (session, summary) = (row.session, summary.as_deref());
                 let finished = FinishedTurn { session, turn: *turn, status: *status, summary };
-                wanted.then(|| Notice::turn(&finished, session_name))
+                wanted.then(|| Notice::turn(&finished, about))
             }
-            FeedEntry::BudgetLow(budget) => Some(Notice::limit(budget, session_name)),
+            FeedEntry::BudgetLow(budget) => Some(Notice::limit(budget, about)),
             FeedEntry::Notice(_) | FeedEntry::Asked { .. } | FeedEntry::Resolved { .. } => None,
         }
     }
@@ -123,7 +125,10 @@ impl Notifier {
             if matches!(row.kind(), FeedKind::Finished | FeedKind::Notice) {
                 let session = commits.retry(|| store.session(row.session)).await;
                 let name = session.map_or_else(String::new, |session| session.name.to_string());
-                notices.extend(self.notice_of(&row, &name));
+                let path = || async { Paths::of(store, &Principal::Operator).path(row.session).await };
+                let path = commits.retry(path).await;
+                let about = NoticeSession { path: path.unwrap_or_else(|| name.clone()), name };
+                notices.extend(self.notice_of(&row, &about));
             }
         }
         // Entries without a notice need not be stored: after a crash they are read again, again without a notice.
@@ -137,7 +142,12 @@ impl Notifier {
         let Some(row) = commits.retry(|| store.approval(id)).await else { return };
         // The approval may have been resolved or escalated since it became due.
         if row.approval.status == ApprovalStatus::Pending && row.approval.asked_of == AskedOf::Operator {
-            self.deliver(|delivered| delivered.add(id), vec![Notice::approval(row)]);
+            let shown = || async {
+                let mut paths = Paths::of(store, &Principal::Operator);
+                view::approval(row.clone(), &mut paths, MAX_TEXT_BYTES).await
+            };
+            let approval = commits.retry(shown).await;
+            self.deliver(|delivered| delivered.add(id), vec![Notice::approval(&approval)]);
         }
     }
 }

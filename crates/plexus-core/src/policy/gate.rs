@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use plexus_claude::{GateAnswer, PreToolUse};
+use plexus_policy::{ToolClass, class_of};
 use plexus_protocol::claudecode::{PermissionMode, PolicyName};
 use plexus_store::Verdict;
 use serde_json::Value;
@@ -33,6 +34,8 @@ pub(crate) enum GateDecision {
 pub(crate) enum Tools {
     /// Only these.
     These(&'static [&'static str]),
+    /// The tools that only read, and these.
+    ReadingAnd(&'static [&'static str]),
     /// All but these.
     AllBut(&'static [&'static str]),
 }
@@ -55,9 +58,8 @@ pub(crate) struct NamedPolicy {
     rules: &'static [Rule],
 }
 
-/// Tools that only read, or only start work whose calls pass the gate themselves.
-const READING: &[&str] =
-    &["Read", "Glob", "Grep", "LS", "NotebookRead", "TodoWrite", "Task", "Agent", "TaskOutput", "ToolSearch"];
+/// Tools that only organise the agent's work, or only start work whose calls pass the gate themselves.
+const ORGANISING: &[&str] = &["TodoWrite", "Task", "Agent", "TaskOutput", "ToolSearch"];
 /// Tools for planning: they write the plan, ask about it, and present it.
 const PLANNING: &[&str] = &["Write", "Edit", "AskUserQuestion", "ExitPlanMode", "EnterPlanMode"];
 
@@ -76,7 +78,7 @@ static POLICIES: [NamedPolicy; 5] = [
         name: PolicyName::Approvals,
         starts_in: PermissionMode::Default,
         rules: &[
-            rule(Tools::These(READING), GateDecision::Allow),
+            rule(Tools::ReadingAnd(ORGANISING), GateDecision::Allow),
             rule(Tools::AllBut(&[]), GateDecision::Ask),
         ],
     },
@@ -84,7 +86,7 @@ static POLICIES: [NamedPolicy; 5] = [
         name: PolicyName::Plan,
         starts_in: PermissionMode::Plan,
         rules: &[
-            rule(Tools::These(READING), GateDecision::Allow),
+            rule(Tools::ReadingAnd(ORGANISING), GateDecision::Allow),
             // In plan mode, newer versions of Claude Code let a classifier decide about other tools.
             Rule {
                 tools: Tools::AllBut(PLANNING),
@@ -115,6 +117,7 @@ impl NamedPolicy {
         let fits = |rule: &&Rule| {
             let named = match rule.tools {
                 Tools::These(tools) => tools.contains(&tool),
+                Tools::ReadingAnd(tools) => class_of(tool) == Some(ToolClass::Reads) || tools.contains(&tool),
                 Tools::AllBut(tools) => !tools.contains(&tool),
             };
             named && rule.mode.is_none_or(|wanted| mode == Some(wanted))

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use plexus_agent::SESSION_ID_VARIABLE;
 use plexus_protocol::SessionId;
@@ -32,4 +33,11 @@ pub(crate) fn environment(
         env.insert(name.into(), value.into());
     }
     env
+}
+
+/// The directory in which Claude Code stores transcripts if it runs in this environment.
+pub(crate) fn claude_projects(env: &BTreeMap<OsString, OsString>) -> Option<PathBuf> {
+    let get = |name: &str| env.get(&OsString::from(name)).map(PathBuf::from);
+    let config = get("CLAUDE_CONFIG_DIR").or_else(|| get("HOME").map(|home| home.join(".claude")))?;
+    Some(config.join("projects"))
 }

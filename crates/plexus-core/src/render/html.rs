@@ -5,21 +5,26 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use plexus_protocol::arbor::{Node, Role};
-use plexus_protocol::visible;
+use plexus_protocol::{FileKind, FileType, visible};
+use serde_json::Value;
 
 use super::call::{Part, parts};
 use super::highlight::{Token, tokens};
 use super::markdown_text::rendered;
-use super::{Ran, blocks, decision, kind, name, outcome, ran, requested, result, result_word, text_of_block};
+use super::{
+    Ran, blocks, compaction, decision, file, kind, name, outcome, ran, requested, result, result_word,
+    summary, text_of_block,
+};
 use crate::approvals::edited::Mark;
 
-/// The start of a page.
-pub(crate) fn page_start(title: &str) -> String {
+/// The start of a page, with a note below its title.
+pub(crate) fn page_start(title: &str, note: Option<&str>) -> String {
+    let note = note.map(|note| format!("<p>{}</p>\n", escaped(note))).unwrap_or_default();
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n<style>{STYLE}</style>\n\
-         </head>\n<body>\n<h1>{}</h1>\n",
+         </head>\n<body>\n<h1>{}</h1>\n{note}",
         escaped(title),
         escaped(title)
     )
@@ -34,7 +39,7 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;mar
     pre{white-space:pre-wrap;overflow-wrap:anywhere;background:#f3f3f3;padding:.5rem;margin:.5rem 0}\
     pre,p{unicode-bidi:plaintext}.decision{font-weight:600}.error pre{background:#fbe9e7}\
     h1,h2,h3{overflow-wrap:anywhere}section h1{font-size:1.4rem}section h3{font-size:1.1rem}table{border-collapse:collapse}\
-    td,th{border:1px solid #8886;padding:.2rem .5rem}blockquote{margin:0;padding-left:1rem;border-left:.2rem solid #8886}\
+    img{max-width:100%}td,th{border:1px solid #8886;padding:.2rem .5rem}blockquote{margin:0;padding-left:1rem;border-left:.2rem solid #8886}\
     code{background:#8882;padding:0 .2rem}.note{font-family:ui-monospace,monospace;margin:.5rem 0 0}\
     pre b{font-weight:400;color:#a626a4}pre s{text-decoration:none;color:#2a7d34}pre i{color:#767676}pre u{text-decoration:none;color:#986801}\
     ins,del{display:block;text-decoration:none}ins{background:#d7f5dd}del{background:#fbdcdc}\
@@ -85,11 +90,35 @@ pub(crate) fn html(nodes: &[Node]) -> String {
                     );
                     section(&mut out, class, result_word(block), &body);
                 }
+                "image" | "document" => {
+                    let body = format!("<p>{}</p>{}", escaped(&file(block)), picture(block));
+                    section(&mut out, class, "attached", &body);
+                }
+                "file" => {
+                    let body = format!("<p>{}</p>{}", escaped(&file(block)), pre(text_of_block(block)));
+                    section(&mut out, class, "attached", &body);
+                }
+                "compaction" => {
+                    let body = format!("<p>{}</p>{}", escaped(&compaction(block)), rendered(summary(block)));
+                    section(&mut out, class, "compacted", &body);
+                }
                 other => section(&mut out, class, other, &pre(&block.to_string())),
             }
         }
     }
     out
+}
+
+/// An image inside the page. A block that is not exactly a supported image in base64 is not shown: nothing in it can become markup.
+fn picture(block: &Value) -> String {
+    let source = &block["source"];
+    let known = source["media_type"].as_str().and_then(FileType::named);
+    let Some(known) = known.filter(|known| known.kind() == FileKind::Image) else { return String::new() };
+    let data = source["data"].as_str().unwrap_or_default();
+    if data.is_empty() || !data.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte)) {
+        return String::new();
+    }
+    format!("<img alt=\"\" src=\"data:{};base64,{data}\">", known.media_type())
 }
 
 fn part(part: &Part) -> String {
@@ -175,11 +204,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_picture_is_inside_the_page_and_never_markup() {
+        let image = |media_type: &str, data: &str| {
+            picture(&serde_json::json!({"type": "image", "source": {"media_type": media_type, "data": data}}))
+        };
+        assert_eq!(image("image/png", "AA+/="), "<img alt=\"\" src=\"data:image/png;base64,AA+/=\">");
+        for (media_type, data) in [
+            ("image/svg+xml", "AAAA"),
+            ("text/html", "AAAA"),
+            ("application/pdf", "AAAA"),
+            ("image/png", "AA\"><script>"),
+            ("image/png\" onload=\"x", "AAAA"),
+            ("image/png", ""),
+        ] {
+            assert_eq!(image(media_type, data), "", "{media_type} {data}");
+        }
+    }
+
+    #[test]
     fn text_of_a_conversation_never_becomes_markup() {
         let hostile = "<script>alert(1)</script> \"' onload=x \u{1b}[31m\u{202e}gnp.exe";
         let shown = escaped(hostile);
         assert!(!shown.contains(['<', '>', '"', '\'', '\u{1b}', '\u{202e}']), "{shown}");
-        assert!(page_start(hostile).contains("default-src 'none'"));
-        assert!(!page_start(hostile).contains("<script>"));
+        assert!(page_start(hostile, Some(hostile)).contains("default-src 'none'"));
+        assert!(!page_start(hostile, Some(hostile)).contains("<script>"));
     }
 }

@@ -44,6 +44,8 @@ pub(crate) fn text(nodes: &[Node]) -> String {
                             }
                             line(&mut out, result_word(block), &result(block));
                         }
+                        "image" | "document" | "file" => line(&mut out, "attached", &file(block)),
+                        "compaction" => line(&mut out, "compacted", &compaction(block)),
                         other => line(&mut out, other, &block.to_string()),
                     }
                 }
@@ -91,6 +93,17 @@ pub(crate) fn markdown(nodes: &[Node]) -> String {
                             let word = if result_word(block) == "error" { "Error:\n\n" } else { "" };
                             paragraph(&mut out, &format!("{word}{}", fenced(&result(block), "")));
                         }
+                        "image" | "document" => {
+                            paragraph(&mut out, &format!("*Attached: {}*", literal(&file(block))));
+                        }
+                        "file" => {
+                            paragraph(&mut out, &format!("*Attached: {}*", literal(&file(block))));
+                            paragraph(&mut out, &fenced(text_of_block(block), ""));
+                        }
+                        "compaction" => {
+                            paragraph(&mut out, &format!("*Compacted: {}*", literal(&compaction(block))));
+                            paragraph(&mut out, &quoted(&contained(summary(block))));
+                        }
                         _ => paragraph(&mut out, &fenced(&block.to_string(), "json")),
                     }
                 }
@@ -118,14 +131,18 @@ fn markdown_part(part: &Part) -> String {
 pub(crate) fn messages(nodes: &[Node]) -> Vec<Object> {
     let mut messages: Vec<(Role, Vec<Value>)> = Vec::new();
     for node in nodes.iter().filter(|node| matches!(node.summary.role, Role::User | Role::Assistant)) {
-        let content =
-            blocks(node).filter(|block| matches!(kind(block), "text" | "tool_use" | "tool_result" | "image"));
-        let content = content.map(|block| {
-            let mut block = block.clone();
+        let content = blocks(node).filter_map(|block| {
+            let mut block = match kind(block) {
+                "text" | "tool_use" | "tool_result" => block.clone(),
+                // The API knows neither a name nor a size.
+                kind @ ("image" | "document") => json!({"type": kind, "source": block["source"]}),
+                "file" => json!({"type": "text", "text": text_of_block(block)}),
+                _ => return None,
+            };
             if let Some(fields) = block.as_object_mut() {
                 fields.remove("decision");
             }
-            block
+            Some(block)
         });
         match messages.last_mut() {
             Some((role, blocks)) if *role == node.summary.role => blocks.extend(content),
@@ -151,6 +168,30 @@ fn name(block: &Value) -> &str {
 
 fn text_of_block(block: &Value) -> &str {
     block["text"].as_str().unwrap_or_default()
+}
+
+/// A file of a prompt: its name, type and size.
+fn file(block: &Value) -> String {
+    let media_type = block["media_type"].as_str().or_else(|| block["source"]["media_type"].as_str());
+    let size = block["bytes"].as_u64().map(|bytes| format!(", {bytes} bytes")).unwrap_or_default();
+    // The files of a Claude Code conversation that the hub did not start have no names.
+    let name = block["name"].as_str().unwrap_or("a file without a name");
+    format!("{name} ({}{size})", media_type.unwrap_or("unknown type"))
+}
+
+/// A compaction: who caused it, and the tokens before and after it.
+fn compaction(block: &Value) -> String {
+    let details = &block["details"];
+    let trigger = details["trigger"].as_str().unwrap_or("unknown trigger");
+    match (details["pre_tokens"].as_u64(), details["post_tokens"].as_u64()) {
+        (Some(before), Some(after)) => format!("{before} tokens to {after} ({trigger})"),
+        (Some(before), None) => format!("{before} tokens ({trigger})"),
+        _ => trigger.to_owned(),
+    }
+}
+
+fn summary(block: &Value) -> &str {
+    block["summary"].as_str().unwrap_or_default()
 }
 
 fn speaker(node: &Node) -> &'static str {

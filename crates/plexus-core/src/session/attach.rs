@@ -1,19 +1,24 @@
 //! Loads the state of a session that an earlier hub left, and attaches to its process.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use plexus_agent::{Keeper, RunDir};
 use plexus_claude::SentId;
-use plexus_store::{RunRow, RunState, StoreError};
+use plexus_protocol::{Event, SessionId};
+use plexus_store::{RunRow, RunState, Store, StoreError};
 
 use super::child::Child;
-use super::machine::{Input, RecoveredRun, Snapshot};
+use super::machine::{Input, RecoveredRun, Snapshot, unread_files};
 use super::owner::{Closing, Owner};
+use crate::attachments;
 use crate::processes::run_process;
 
 /// The pause before another try.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
+
+/// How many events of the running turn are read to find the latest text of each agent.
+const LATEST_EVENTS: u64 = 100;
 
 /// Why a session cannot be recovered now.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +29,19 @@ enum RecoveryError {
     NoKeeper,
     #[error("cannot use the run directory: {0}")]
     Files(#[from] std::io::Error),
+}
+
+/// The latest events of a turn, oldest first. An unreadable one is skipped.
+async fn latest_events(store: &dyn Store, id: SessionId, turn: u64) -> Result<Vec<Event>, StoreError> {
+    let count = store.event_count(id, turn).await?;
+    let (mut from, mut events) = (count.saturating_sub(LATEST_EVENTS), Vec::new());
+    while from < count {
+        let page = store.events(id, turn, from, count - from).await?;
+        let Some(last) = page.last() else { break };
+        from = last.seq + 1;
+        events.extend(page.into_iter().filter_map(|row| serde_json::from_value(row.event).ok()));
+    }
+    Ok(events)
 }
 
 impl Owner {
@@ -46,6 +64,18 @@ impl Owner {
         let parts = self.parts.clone();
         let (store, id) = (&parts.store, self.machine.id());
         let turn = store.turn(id, self.machine.latest_turn()).await?;
+        let events = match &turn {
+            Some(turn) if turn.ended_at.is_none() => latest_events(&**store, id, turn.turn).await?,
+            _ => Vec::new(),
+        };
+        let mut files = HashMap::new();
+        for turn in turn.iter().filter(|turn| turn.ended_at.is_none()) {
+            for node in unread_files(&turn.progress) {
+                if let Some(found) = store.node(node).await? {
+                    files.insert(node, attachments::stored(&found.content));
+                }
+            }
+        }
         let mut runs = Vec::new();
         for row in store.open_runs().await?.into_iter().filter(|run| run.key.session == id) {
             let (calls, approvals) =
@@ -56,7 +86,7 @@ impl Owner {
             };
             runs.push(RecoveredRun { row, calls, approvals, sent });
         }
-        Ok(Snapshot { turn, runs })
+        Ok(Snapshot { turn, events, runs, unread_files: files })
     }
 
     /// Attaches to the process of a run. A process that has ended meanwhile is handled like any other that ends.

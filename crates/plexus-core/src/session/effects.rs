@@ -109,6 +109,14 @@ impl Owner {
                 self.clean_up().await;
                 None
             }
+            Effect::RunHooks(request_id, run) => {
+                self.hooks.start(parts, request_id, *run);
+                None
+            }
+            Effect::CancelHooks(request_ids) => {
+                self.hooks.cancel(&request_ids);
+                None
+            }
             Effect::KillPoint(operation, step) => {
                 kill_point(operation, step);
                 None

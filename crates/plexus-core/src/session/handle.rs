@@ -7,6 +7,7 @@ use plexus_store::{ApprovalRow, Change};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Command, PermitCommand, Prompt};
+use crate::attachments::Attachments;
 use crate::callers::secret::new_token;
 use crate::errors::shutting_down;
 use crate::session::{NewStream, Permitted};
@@ -93,8 +94,8 @@ impl SessionHandle {
     }
 
     /// Adds a message to the running turn and returns the number of the turn.
-    pub(crate) async fn send(&self, text: String) -> Result<u64, Error> {
-        self.request(|reply| Command::Send { text, reply }).await
+    pub(crate) async fn send(&self, text: String, attachments: Attachments) -> Result<u64, Error> {
+        self.request(|reply| Command::Send { text, attachments, reply }).await
     }
 
     /// Approvals of descendants wait for this session.

@@ -9,6 +9,7 @@ mod attach;
 mod child;
 mod effects;
 mod handle;
+mod hook_tasks;
 mod machine;
 mod owner;
 mod resume;
@@ -23,8 +24,10 @@ use plexus_store::{ApprovalRow, CallIds, Change, PermitStream, RunKey};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
+use crate::attachments::Attachments;
+
 pub(crate) use handle::SessionHandle;
-pub(crate) use machine::{trouble_of, waits_for_budget};
+pub(crate) use machine::{cost_so_far, has_read_prompt, trouble_of, waits_for_budget};
 pub(crate) use sessions::Sessions;
 
 /// A command for the owner of a session.
@@ -55,7 +58,7 @@ enum Command {
         reply: oneshot::Sender<Result<(), Error>>,
     },
     /// Add a message to the running turn.
-    Send { text: String, reply: oneshot::Sender<Result<u64, Error>> },
+    Send { text: String, attachments: Attachments, reply: oneshot::Sender<Result<u64, Error>> },
     /// Approvals of descendants wait: start a turn, unless one is running or was started for them.
     Wake,
     /// End the running turn and keep the process.
@@ -71,6 +74,8 @@ enum Command {
 pub(crate) struct Prompt {
     pub(crate) text: String,
     pub(crate) format: PromptFormat,
+    /// Its files.
+    pub(crate) attachments: Attachments,
 }
 
 /// How Claude Code reads a prompt.
@@ -82,7 +87,12 @@ pub(crate) enum PromptFormat {
     Plain,
     /// With the contents of the files that it names as `@path`.
     Expanded,
+    /// As Claude Code's own command [`COMPACT`], followed by instructions. It runs in a process of its own.
+    Compact,
 }
+
+/// The command that summarises a conversation.
+pub(crate) const COMPACT: &str = "/compact";
 
 /// An approval request over MCP.
 #[derive(Debug)]

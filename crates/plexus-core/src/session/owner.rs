@@ -17,6 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::Command;
 use super::child::{Activity, Child, Unread, activity};
+use super::hook_tasks::HookTasks;
 use super::machine::{Input, Machine, Now, Shared};
 use crate::lineage::known_lineage;
 use crate::shared_parts::Parts;
@@ -44,6 +45,7 @@ pub(super) struct Owner {
     /// Commands that arrived while something had to be stored first.
     deferred: VecDeque<Command>,
     pub(super) child: Option<Child>,
+    pub(super) hooks: HookTasks,
     /// Held until the lines that were read with it are stored.
     reading: Option<OwnedSemaphorePermit>,
 }
@@ -79,7 +81,15 @@ impl Owner {
             metrics: Arc::clone(&parts.metrics),
         };
         let machine = Machine::new(shared, row, lineage, now());
-        Some(Self { parts, machine, inbox, deferred: VecDeque::new(), child: None, reading: None })
+        Some(Self {
+            parts,
+            machine,
+            inbox,
+            deferred: VecDeque::new(),
+            child: None,
+            hooks: HookTasks::default(),
+            reading: None,
+        })
     }
 
     async fn work(&mut self) -> Result<(), Closing> {
@@ -110,6 +120,9 @@ impl Owner {
                     Activity::Wrote => drop(self.read_some().await?),
                     Activity::Ended => self.step(Input::ProcessEnded).await?,
                 },
+                (request_id, outcome) = self.hooks.next() => {
+                    self.step(Input::HooksEnded(request_id, Box::new(outcome))).await?;
+                }
                 () = at(deadline) => self.step(Input::Due).await?,
             }
         }

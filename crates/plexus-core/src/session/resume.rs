@@ -1,15 +1,15 @@
-//! The conversation with which a process starts: a new one, its own, or part of another one for a fork. It depends on the transcripts
+//! The conversation with which a process starts: a new one, its own, or part of another one for a fork or an adopted conversation. It depends on the transcripts
 //! of Claude Code. Any child can write them, so a helper process reads them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use plexus_agent::Conversation;
 use plexus_files::{FindTranscript, FoundTranscript, TranscriptEntry};
 use plexus_store::ResumePoint;
 
 use super::owner::Owner;
+use crate::processes::environment::claude_projects;
 
 /// The maximum number of last messages that a fork may omit.
 const MAX_LOST_MESSAGES: usize = 20;
@@ -32,7 +32,7 @@ impl Owner {
             Some(_) => self.entries_before_the_fork().await?,
             None => Vec::new(),
         };
-        let found = match projects(env) {
+        let found = match claude_projects(env) {
             Some(projects) => {
                 let verb = FindTranscript { projects, id: id.clone(), entries };
                 let found = self.parts.files.call(verb, None, &mut tokio::io::sink()).await;
@@ -52,8 +52,7 @@ impl Owner {
             }
             // Without it the agent would not know the conversation it is asked to continue.
             (FoundTranscript::None, Some(ResumePoint { session, .. })) => Err(format!(
-                "it was forked from session {session}, and Claude Code no longer has the transcript of that \
-                 session"
+                "it continues session {session}, and Claude Code no longer has the transcript of that session"
             )),
         }
     }
@@ -65,11 +64,4 @@ impl Owner {
             .into_iter();
         Ok(points.map(|point| TranscriptEntry { id: point.session.to_string(), uuid: point.uuid }).collect())
     }
-}
-
-/// Where Claude Code keeps transcripts.
-fn projects(env: &BTreeMap<OsString, OsString>) -> Option<PathBuf> {
-    let get = |name: &str| env.get(&OsString::from(name)).map(PathBuf::from);
-    let config = get("CLAUDE_CONFIG_DIR").or_else(|| get("HOME").map(|home| home.join(".claude")))?;
-    Some(config.join("projects"))
 }

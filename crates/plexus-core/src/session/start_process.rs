@@ -8,7 +8,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use plexus_agent::{Conversation, JournalLimits, Keeper, Launch, LaunchLine, PromptTool, RunDir, Streams};
+use plexus_agent::{
+    Conversation, JournalLimits, Keeper, Launch, LaunchLine, PromptTool, RunDir, SlashCommands, Streams,
+};
 use plexus_protocol::claudecode::Channel;
 use plexus_store::{BudgetRow, OnBehalf, RunKey};
 use serde_json::{Value, json};
@@ -33,6 +35,7 @@ pub(super) struct LaunchPlan {
     loaded: Loaded,
     env: BTreeMap<OsString, OsString>,
     conversation: Conversation,
+    slash_commands: SlashCommands,
     token: String,
 }
 
@@ -45,6 +48,7 @@ impl Default for LaunchPlan {
             loaded,
             env: BTreeMap::new(),
             conversation: Conversation::New(String::new()),
+            slash_commands: SlashCommands::Disabled,
             token: String::new(),
         }
     }
@@ -74,6 +78,11 @@ impl Owner {
         let env = environment(&self.parts.settings, self.machine.id(), &loaded.env);
         let Found { conversation, spent_usd } =
             behalf.perform(self.conversation(&env)).await.map_err(cannot_start)?;
+        let slash_commands = self.machine.slash_commands();
+        if slash_commands == SlashCommands::BuiltIn && matches!(conversation, Conversation::New(_)) {
+            let message = "the session has no conversation to compact yet".to_owned();
+            return Err(StartFailure { reason: "not_compacted", message });
+        }
         let token = new_token()
             .map_err(|error| cannot_start(format!("the system provides no random bytes: {error}")))?;
         let id = self.machine.id();
@@ -82,7 +91,7 @@ impl Owner {
             token_hash: token_hash(&token),
             spent_usd,
             cost_budget: cost_budget(&budgets).cloned(),
-            launch: LaunchPlan { loaded, env, conversation, token },
+            launch: LaunchPlan { loaded, env, conversation, slash_commands, token },
         })
     }
 
@@ -120,12 +129,11 @@ impl Owner {
     ) -> io::Result<(Child, plexus_agent::ProcessIdentity)> {
         let settings = &self.parts.settings;
         let config = self.machine.config();
-        let LaunchPlan { loaded, env, conversation, token } = plan;
+        let LaunchPlan { loaded, env, conversation, slash_commands, token } = plan;
         let dir = RunDir::new(settings.run_dir(key));
         dir.create()?;
         write_private(&dir.mcp_config(), &self.mcp_config(&token, &loaded))?;
         let line = LaunchLine {
-            program: settings.claude.clone(),
             working_dir: PathBuf::from(&config.working_dir),
             permission_mode: config.permission_mode.as_str().to_owned(),
             prompt_tool: config.loopback_enabled.then_some(match config.channel {
@@ -137,12 +145,14 @@ impl Owner {
             model: loaded.model,
             api_key_helper: loaded.api_key_helper,
             system_prompt: config.system_prompt.clone(),
+            append_system_prompt: config.append_system_prompt.clone(),
             partial_messages: config.deltas,
+            slash_commands,
             max_budget_usd: cost_budget.map(dollars_left),
         };
         let launch = Launch {
-            program: line.program.clone(),
-            args: line.args(),
+            program: settings.claude.program().to_owned(),
+            args: settings.claude.args_before(line.args()),
             cwd: line.working_dir.clone(),
             nonce: nonce(key),
             streams: Streams::Lines,

@@ -185,7 +185,7 @@ fn refusal(error: &WorkError) -> Error {
         FaultAbout::WorkingDir => Error::new(ErrorKind::BadWorkingDir, message).with("field", "working_dir"),
         FaultAbout::Base => Error::invalid("isolation.base", message),
         FaultAbout::Copy => Error::invalid("isolation.copy", message),
-        FaultAbout::Nothing => {
+        FaultAbout::Review | FaultAbout::Repository | FaultAbout::Nothing => {
             Error::new(ErrorKind::WorktreeFailed, format!("cannot create the worktree: {message}"))
         }
     }

@@ -88,6 +88,7 @@ impl Worktrees {
     /// Finds worktrees that a killed hub left partly created or partly deleted. Processes that ran there are ended
     /// before any door opens; the rest happens in the background.
     pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), StoreError> {
+        self.recover_updates();
         let notes = notes(&self.parts.settings);
         let noted = off_thread(move || notes.all()).await.unwrap_or_else(|error| {
             tracing::warn!(error = message_of(&error), "cannot search for worktrees without a session");

@@ -1,10 +1,12 @@
 //! The hub's management of session worktrees: creates them before their sessions exist, compares them on request,
-//! deletes or keeps them when their sessions are deleted, and recovers after a crash. `plexus-worktree` defines what a
-//! worktree is and what counts as a change. Helper processes (`files`) do all work on its files. The hub itself only
-//! touches its own record and its notes.
+//! commits and merges them after a review, deletes or keeps them when their sessions are deleted, and recovers after a
+//! crash. `plexus-worktree` defines what a worktree is and what counts as a change. Helper processes (`files`) do all
+//! work on its files. The hub itself only touches its own record and its notes.
 
 mod create;
 mod delete;
+mod proposal;
+mod review;
 mod setup;
 
 use std::sync::Arc;
@@ -17,8 +19,11 @@ use serde_json::Value;
 
 use crate::Settings;
 use crate::shared_parts::Parts;
+use review::Updating;
 
 pub(crate) use create::PendingWorktree;
+pub(crate) use plexus_worktree::Shown;
+pub(crate) use proposal::proposal;
 
 /// The maximum length of an error message.
 const ERROR_BYTES: usize = 500;
@@ -67,11 +72,12 @@ fn message_of(error: &WorkError) -> String {
 /// The worktrees of sessions.
 pub(crate) struct Worktrees {
     parts: Arc<Parts>,
+    updating: Updating,
 }
 
 impl Worktrees {
     pub(crate) fn new(parts: Arc<Parts>) -> Arc<Self> {
-        Arc::new(Self { parts })
+        Arc::new(Self { parts, updating: Updating::default() })
     }
 
     /// The differences from the worktree's initial state, file by file, or for one file.
@@ -79,9 +85,9 @@ impl Worktrees {
         &self,
         session: SessionId,
         worktree: Worktree,
-        only: Option<String>,
+        shown: Shown,
     ) -> Result<WorktreeDiff, Error> {
-        let diff = |baseline| DiffWorktree { worktree, baseline, only };
+        let diff = |baseline| DiffWorktree { worktree, baseline, shown };
         self.compare(session, diff).await.map_err(|error| {
             let message = format!("cannot compare the worktree: {}", message_of(&error));
             Error::new(ErrorKind::WorktreeFailed, message)
@@ -91,12 +97,12 @@ impl Worktrees {
     /// The view of a worktree for `get`, with the session's changes.
     pub(crate) async fn worktree_view(&self, session: SessionId, worktree: Worktree) -> WorktreeView {
         let count = |baseline| CountChanges { worktree: worktree.clone(), baseline };
-        let (changes, error) = match self.compare(session, count).await {
-            Ok(changes) => (Some(changes), None),
-            Err(error) => (None, Some(message_of(&error))),
+        let (changes, state, error) = match self.compare(session, count).await {
+            Ok((changes, state)) => (Some(changes), Some(state), None),
+            Err(error) => (None, None, Some(message_of(&error))),
         };
-        let Worktree { path, branch, base, .. } = worktree;
-        WorktreeView { path, branch, base: Some(base), changes, error }
+        let Worktree { path, branch, base, base_branch, .. } = worktree;
+        WorktreeView { path, branch, base: Some(base), changes, base_branch, state, error }
     }
 
     /// Compares a worktree with its recorded initial state.

@@ -1,6 +1,6 @@
 //! Counts the changes of a session in its worktree. The body of the request is the worktree's initial index.
 
-use plexus_protocol::worktree::{Worktree, WorktreeChanges};
+use plexus_protocol::worktree::{BranchState, Worktree, WorktreeChanges};
 use plexus_worktree::{Baseline, changes};
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ impl From<CountChanges> for Request {
 }
 
 impl Verb for CountChanges {
-    type Answer = Result<WorktreeChanges, WorktreeFault>;
+    type Answer = Result<(WorktreeChanges, BranchState), WorktreeFault>;
 
     const KIND: Kind = Kind::Compare;
     const MAX_BODY: u64 = 0;

@@ -1,7 +1,7 @@
 //! Compares a worktree with its initial state, file by file. The body of the request is the worktree's initial index.
 
 use plexus_protocol::worktree::Worktree;
-use plexus_worktree::{Baseline, WorktreeDiff, diff};
+use plexus_worktree::{Baseline, Shown, WorktreeDiff, diff};
 use serde::{Deserialize, Serialize};
 
 use crate::fault::WorktreeFault;
@@ -14,8 +14,8 @@ pub struct DiffWorktree {
     pub worktree: Worktree,
     /// The initial differences, which do not count as changes.
     pub baseline: Baseline,
-    /// The one file to compare; `None` for all.
-    pub only: Option<String>,
+    /// The part of the changes to show.
+    pub shown: Shown,
 }
 
 impl From<DiffWorktree> for Request {
@@ -32,8 +32,8 @@ impl Verb for DiffWorktree {
 
     fn perform(self, input: Input) -> (Self::Answer, Output) {
         let initial_state = input.initial_state(self.baseline);
-        let compared = initial_state
-            .and_then(|initial_state| diff(&self.worktree, &initial_state, self.only.as_deref()));
+        let compared =
+            initial_state.and_then(|initial_state| diff(&self.worktree, &initial_state, &self.shown));
         (compared.map_err(Into::into), Output::default())
     }
 }

@@ -17,14 +17,14 @@ const END: u64 = 64 * 1024 * 1024;
 /// The longest line that can contain a cost, in bytes.
 const MAX_LINE_BYTES: usize = 256 * 1024;
 /// The maximum number of projects to search.
-const MAX_PROJECTS: usize = 100_000;
+pub(super) const MAX_PROJECTS: usize = 100_000;
 /// The start of a line that contains the cost of a conversation. A process writes one when it exits.
 const COST: &[u8] = br#"{"type":"cost-state""#;
 
 /// The maximum number of bytes to search for an entry.
-const SEARCHED: u64 = 1024 * 1024 * 1024;
+pub(super) const SEARCHED: u64 = 1024 * 1024 * 1024;
 /// The longest line with a message, in bytes.
-const MAX_MESSAGE_BYTES: u64 = 32 * 1024 * 1024;
+pub(super) const MAX_MESSAGE_BYTES: u64 = 32 * 1024 * 1024;
 /// The number of messages before an entry at which a conversation can resume instead.
 const MAX_RECENT: usize = 64;
 
@@ -129,7 +129,7 @@ fn resume_entry(
 }
 
 /// Reads the next line, or nothing of it if it is too long.
-fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+pub(super) fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     let read = reader.take(MAX_MESSAGE_BYTES).read_until(b'\n', line)?;
     if line.last() != Some(&b'\n') && read as u64 == MAX_MESSAGE_BYTES {

@@ -35,3 +35,10 @@ const ARITHMETIC: &str = "arithmetic evaluates the content of a variable";
 
 /// Why a line that bash and zsh parse differently is rejected.
 const SHELLS_DISAGREE: &str = "bash and zsh parse it differently";
+
+/// Whether a program runs code from its input or its operands: a shell, an interpreter, `eval` or `source`.
+pub(crate) fn runs_code(name: &str) -> bool {
+    known_names::SHELLS.contains(&name)
+        || data::is_interpreter(name)
+        || matches!(name, "eval" | "source" | ".")
+}

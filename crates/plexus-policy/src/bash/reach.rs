@@ -31,6 +31,16 @@ pub(crate) struct Reach {
     pub(crate) suspects: Vec<Suspect>,
     /// Why further commands may run.
     pub(crate) unseen: Option<&'static str>,
+    /// Commands with a word that may run a further command, or whose further words are unknown.
+    pub(crate) running_words: Vec<RunningWord>,
+}
+
+/// A word that may run a command.
+#[derive(Debug)]
+pub(crate) struct RunningWord {
+    pub(crate) program: String,
+    /// The word; `None` if it is unknown, or if any word of the command may run one.
+    pub(crate) word: Option<String>,
 }
 
 /// A command that may run.
@@ -49,6 +59,12 @@ pub(crate) fn reach(script: &Script) -> Reach {
 }
 
 impl Reach {
+    /// Why further commands may run than those listed.
+    pub(crate) fn why_incomplete(&self) -> Option<&'static str> {
+        self.unseen
+            .or_else(|| (!self.running_words.is_empty()).then_some("an argument may run another command"))
+    }
+
     fn script(&mut self, script: &Script, depth: usize) {
         for doubt in &script.doubts {
             if let Doubt::Unseen(why) = doubt {
@@ -134,8 +150,11 @@ impl Reach {
         // The commands that these run are followed below.
         let followed =
             !insides.is_empty() || matches!(name, "find" | "fd" | "fdfind" | "trap" | "eval" | "exec");
-        if !followed && hazards(&part.words).iter().any(|hazard| hazard.kind == HazardKind::Runs) {
-            self.unseen = self.unseen.or(Some("an argument may run another command"));
+        if !followed {
+            let runs = hazards(&part.words).into_iter().filter(|hazard| hazard.kind == HazardKind::Runs);
+            let word = |at: usize| part.words.get(at).and_then(Word::literal).map(str::to_owned);
+            let found = runs.map(|hazard| RunningWord { program: name.to_owned(), word: word(hazard.at) });
+            self.running_words.extend(found);
         }
         if SHELLS.contains(&name) {
             self.shell(part, depth);

@@ -355,7 +355,7 @@ fn match_command(pattern: &CommandPattern, command: &Command) -> RuleMatch {
     let lines = reach.lines.iter().map(|line| pattern.may_match(&line.known, &line.words));
     let best = lines.max().unwrap_or(Certainty::No);
     let suspected = || reach.suspects.iter().any(|suspect| pattern.stands_in(suspect));
-    match (best, reach.unseen) {
+    match (best, reach.why_incomplete()) {
         (Certainty::No, _) if suspected() => {
             maybe("a command that may run its arguments contains such a command")
         }

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Channel, McpServerGiven, PermissionMode, PolicyName};
+use super::{Channel, Hooks, McpServerGiven, PermissionMode, PolicyName};
 use crate::arbor::Position;
 use crate::budget::Budget;
 use crate::policy::RuleGiven;
 use crate::worktree::Isolation;
-use crate::{Object, SessionId, SessionName};
+use crate::{AttachmentGiven, Object, SessionId, SessionName, TemplateName};
 
 /// Parameters of `claudecode.create`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -26,6 +26,9 @@ pub struct CreateParams {
     /// Replaces Claude Code's own system prompt.
     #[serde(default)]
     pub system_prompt: Option<String>,
+    /// Text to add after the system prompt.
+    #[serde(default)]
+    pub append_system_prompt: Option<String>,
     /// false: no gate and no approvals (operator only).
     #[serde(default)]
     pub loopback_enabled: Option<bool>,
@@ -44,6 +47,10 @@ pub struct CreateParams {
     /// Starts the first turn at once.
     #[serde(default)]
     pub prompt: Option<String>,
+    /// Files of the prompt, as in `chat` (not for agents).
+    #[serde(default)]
+    #[schemars(extend("x-plexus-operator" = true))]
+    pub attachments: Option<Vec<AttachmentGiven>>,
     /// Environment variables, in addition to the inherited ones.
     #[serde(default)]
     pub env: Option<BTreeMap<String, String>>,
@@ -82,6 +89,59 @@ pub struct CreateParams {
     /// Loads the project's settings, MCP servers and agents in their current state (operator only).
     #[serde(default)]
     pub trust_project: Option<bool>,
+    /// Continues a copy of this Claude Code session, by its id (operator only). It must belong to `working_dir`.
+    #[serde(default)]
+    #[schemars(extend("x-plexus-operator" = true))]
+    pub resume: Option<SessionId>,
+    /// false: without the imported servers and agents (operator only).
+    #[serde(default)]
+    #[schemars(extend("x-plexus-operator" = true))]
+    pub imported: Option<bool>,
+    /// Commands that run before and after tool calls, in the format of Claude Code's settings (operator only). They can deny
+    /// a call, and never allow one.
+    #[serde(default)]
+    #[schemars(extend("x-plexus-operator" = true))]
+    pub hooks: Option<Hooks>,
+    /// A template that sets the parameters you omit (operator only).
+    #[serde(default)]
+    #[schemars(extend("x-plexus-operator" = true))]
+    pub template: Option<TemplateName>,
+}
+
+impl CreateParams {
+    /// Only the required parameters.
+    pub fn minimal(name: SessionName, working_dir: String) -> Self {
+        Self {
+            name,
+            working_dir,
+            model: None,
+            system_prompt: None,
+            append_system_prompt: None,
+            loopback_enabled: None,
+            channel: None,
+            permission_mode: None,
+            policy: None,
+            rules: None,
+            prompt: None,
+            env: None,
+            hub_tools: None,
+            approval_timeout_secs: None,
+            escalate_after_secs: None,
+            wake: None,
+            metadata: None,
+            deltas: None,
+            isolation: None,
+            budget: None,
+            approve_scope: None,
+            mcp_servers: None,
+            trust_project: None,
+            resume: None,
+            imported: None,
+            hooks: None,
+            attachments: None,
+            template: None,
+        }
+    }
 }
 
 /// Result of `claudecode.create`.

@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::review::{BranchCommit, CommitProposal};
 use crate::SessionId;
-use crate::worktree::FileDiff;
+use crate::worktree::{BranchState, FileDiff};
 
 /// Parameters of `claudecode.diff`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -19,6 +20,9 @@ pub struct DiffParams {
     /// Shows more of this file only; a `path` from an earlier result.
     #[serde(default)]
     pub path: Option<String>,
+    /// Number of unchanged lines around each change; default 3.
+    #[serde(default)]
+    pub context_lines: Option<u32>,
 }
 
 /// Result of `claudecode.diff`.
@@ -31,6 +35,21 @@ pub enum DiffResult {
         base: String,
         /// The branch of the worktree.
         branch: String,
+        /// The branch that `base` was taken from, if any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        base_branch: Option<String>,
+        /// Identifies this content; pass it to `commit`. Omitted if the worktree is too large to read in time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        digest: Option<String>,
+        /// The commit of the branch; pass it to `merge`. Omitted if it has content that this diff does not show.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        head: Option<String>,
+        /// The commits of the branch since the base commit, newest first, at most 100.
+        commits: Vec<BranchCommit>,
+        /// What is left to commit and to merge.
+        state: BranchState,
+        /// The message and the author that `commit` and `merge` use by default.
+        proposal: CommitProposal,
         /// The files that differ, by path, including new ones.
         files: Vec<FileDiff>,
         /// Whether there are more files.

@@ -3,8 +3,14 @@
 mod create;
 mod diff;
 mod fork;
+mod hooks;
+mod import;
+mod output;
 mod project;
+mod resumable;
+mod review;
 mod servers;
+mod timeline;
 mod transcript;
 mod turn;
 mod update;
@@ -17,19 +23,33 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub use create::{CreateParams, CreateResult};
 pub use diff::{DiffParams, DiffResult};
 pub use fork::{ForkAt, ForkParams, ForkResult};
+pub use hooks::{HookCommand, HookGroup, HookKind, Hooks};
+pub use import::{
+    ImportItem, ImportKind, ImportParams, ImportRemove, ImportResult, ImportState, ImportTake,
+    ImportedConfig, ImportedView, ImportsResult,
+};
+pub use output::{OutputLine, OutputParams, OutputResult, OutputStream};
 pub use project::{
     ProjectView, TrustProjectParams, TrustProjectResult, TrustedProject, UserSettingsParams,
     UserSettingsResult,
 };
+pub use resumable::{ResumableParams, ResumableResult, ResumableSession};
+pub use review::{
+    AuthorSource, BranchCommit, CommitParams, CommitProposal, CommitResult, ConflictFile, ConflictSides,
+    KeepBranchParams, KeepBranchResult, MergeHow, MergeParams, MergeResult, Person, PushCommand,
+};
 pub use servers::{McpEndpoint, McpServer, McpServerGiven, McpServerKind};
+pub use timeline::{AnsweredBy, Asked, Lane, LaneMark, LaneSpan, LaneState, TimelineParams, TimelineResult};
 pub use transcript::{TranscriptFormat, TranscriptParams, TranscriptResult};
-pub use turn::{ChatAsyncResult, ChatParams, EventParams, EventResult, PollParams, PollResult, SendResult};
+pub use turn::{
+    ChatAsyncResult, ChatParams, CompactParams, EventParams, EventResult, PollParams, PollResult, SendResult,
+};
 pub use update::{UpdateParams, UpdateResult, Updated};
-pub use view::{LoadsView, SessionView, StreamView, TreeView};
+pub use view::{CurrentAction, LoadsView, ProjectRef, RunningCall, SessionView, StreamView, TreeView};
 
 use crate::budget::{Budget, BudgetView};
 use crate::worktree::{LeftBelow, LeftWorktree};
-use crate::{SessionId, SessionName};
+use crate::{SessionId, SessionName, UnixSeconds};
 
 /// How a child requests approvals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -203,7 +223,16 @@ pub struct SessionParams {
     pub name: Option<String>,
 }
 
-/// Parameters of `claudecode.list` and other methods without parameters.
+/// Parameters of `claudecode.list`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListParams {
+    /// true: also the sessions that the operator archived.
+    #[serde(default)]
+    pub archived: Option<bool>,
+}
+
+/// Parameters of methods without parameters.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoParams {}
@@ -297,6 +326,26 @@ pub enum ListResult {
     Ok {
         /// A parent before its children; siblings in the order of creation.
         sessions: Vec<SessionView>,
+    },
+}
+
+/// A directory in which a session was started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RecentDir {
+    /// Its path.
+    pub path: String,
+    /// When the last session was started in it.
+    pub used_at: UnixSeconds,
+}
+
+/// Result of `claudecode.recent_dirs`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum RecentDirsResult {
+    /// The directories; some may no longer exist.
+    Ok {
+        /// The latest first, at most 20.
+        dirs: Vec<RecentDir>,
     },
 }
 

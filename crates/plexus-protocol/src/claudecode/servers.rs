@@ -99,6 +99,37 @@ pub struct McpEndpoint {
     pub timeout: Option<u64>,
 }
 
+/// A stored server in the format in which it was given, to be checked again.
+impl From<McpServer> for McpServerGiven {
+    fn from(server: McpServer) -> Self {
+        let nothing = Self {
+            kind: None,
+            command: None,
+            args: None,
+            env: None,
+            url: None,
+            headers: None,
+            timeout: None,
+        };
+        let remote = |kind: McpServerKind, endpoint: McpEndpoint| {
+            let McpEndpoint { url, headers, timeout } = endpoint;
+            Self { kind: Some(kind), url: Some(url), headers: Some(headers), timeout, ..nothing.clone() }
+        };
+        match server {
+            McpServer::Stdio { command, args, env, timeout } => Self {
+                kind: Some(McpServerKind::Stdio),
+                command: Some(command),
+                args: Some(args),
+                env: Some(env),
+                timeout,
+                ..nothing
+            },
+            McpServer::Http(endpoint) => remote(McpServerKind::Http, endpoint),
+            McpServer::Sse(endpoint) => remote(McpServerKind::Sse, endpoint),
+        }
+    }
+}
+
 impl fmt::Debug for McpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Status;
-use crate::{Approval, Attention, NumberedEvent, Object, SessionId, UnixSeconds};
+use crate::{Approval, AttachmentGiven, Attention, NumberedEvent, Object, SessionId, UnixSeconds};
 
-/// Parameters of `claudecode.chat` and `claudecode.chat_async`.
+/// Parameters of `claudecode.chat`, `claudecode.chat_async` and `claudecode.send`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChatParams {
@@ -21,7 +21,27 @@ pub struct ChatParams {
     pub prompt: String,
     /// Lets Claude Code read files named as `@path` in it without an approval (operator only).
     #[serde(default)]
+    #[schemars(extend("x-plexus-operator" = true))]
     pub expand: Option<bool>,
+    /// Images, PDF documents and text files for the agent: at most 20 files and 10 MiB (not for agents).
+    #[serde(default)]
+    #[schemars(extend("x-plexus-operator" = true))]
+    pub attachments: Option<Vec<AttachmentGiven>>,
+}
+
+/// Parameters of `claudecode.compact`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CompactParams {
+    /// Session id.
+    #[serde(default)]
+    pub session_id: Option<SessionId>,
+    /// Session name instead of the id.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// What the summary has to keep; at most 8 KiB.
+    #[serde(default)]
+    pub instructions: Option<String>,
 }
 
 /// Result of `claudecode.chat_async`.

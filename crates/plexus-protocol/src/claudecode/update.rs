@@ -25,6 +25,15 @@ pub struct UpdateParams {
     /// The new mode.
     #[serde(default)]
     pub permission_mode: Option<PermissionMode>,
+    /// The new title, on one line (operator only).
+    #[serde(default)]
+    #[schemars(extend("x-plexus-operator" = true))]
+    pub title: Option<String>,
+    /// true: hides the session and all below it from `list`, until one of them works again. false: shows them
+    /// (operator only).
+    #[serde(default)]
+    #[schemars(extend("x-plexus-operator" = true))]
+    pub archived: Option<bool>,
 }
 
 /// Result of `claudecode.update`.
@@ -50,6 +59,10 @@ pub enum Updated {
     PermissionMode,
     /// The model.
     Model,
+    /// The title.
+    Title,
+    /// Whether it is archived.
+    Archived,
 }
 
 impl Updated {
@@ -59,6 +72,8 @@ impl Updated {
             Self::NewName => "new_name",
             Self::PermissionMode => "permission_mode",
             Self::Model => "model",
+            Self::Title => "title",
+            Self::Archived => "archived",
         }
     }
 }

@@ -77,7 +77,7 @@ impl<T: Toolbox> ServerHandler for ToolServer<T> {
                 ErrorData::internal_error(error.message.clone(), Some(error.to_object().into()))
             })?
             .into_iter()
-            .map(|method| Tool::new(method.tool_name(), method.summary, method.params))
+            .map(|method| Tool::new(method.tool_name(), method.summary, method.tool_params()))
             .collect();
         Ok(ListToolsResult::with_all_items(tools))
     }

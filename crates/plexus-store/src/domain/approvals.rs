@@ -3,7 +3,7 @@
 use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, Decision, Event, Object, UnixSeconds};
 
 use super::{Commit, audit_entries, feed};
-use crate::rows::{ApprovalUpdate, CallKey, PreviousAddressee, Stored, TurnKey};
+use crate::rows::{ApprovalUpdate, CallKey, PreviousAddressee, SessionUpdate, Stored, TurnKey};
 use crate::{ApprovalRow, FeedEntry, NewApproval, PermitStream, Refusal, Resolution, RunKey, StoreError};
 
 impl Commit<'_> {
@@ -27,6 +27,7 @@ impl Commit<'_> {
             let previous = PreviousAddressee { key, approval, number, may_still_decide: true };
             self.rows.insert_previous_addressee(&previous)?;
         }
+        self.rows.update_session(turn.session, SessionUpdate::ArchivedAt(None))?;
         let tool_use_id = approval.tool_use_id.clone();
         self.event(turn, &Event::ApprovalRequested { approval_id: approval.id, tool_use_id })?;
         self.publish_approval(approval.id);
@@ -44,7 +45,7 @@ impl Commit<'_> {
         row.approval.status = status;
         let run = RunKey { session: row.approval.session_id, run: row.run };
         let verdict = self.rows.verdict(&CallKey { run, tool_use_id: &row.approval.tool_use_id })?;
-        self.audit(&audit_entries::approval_resolved(self.at, &row.approval, decision, verdict))?;
+        self.audit(audit_entries::approval_resolved(self.at, &row.approval, decision, verdict))?;
         self.grant_budget(&row, decision)?;
         let turn = TurnKey { session: run.session, turn: row.turn };
         self.event(turn, &resolved_event(&row, status, decision))?;

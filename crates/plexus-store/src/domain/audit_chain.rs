@@ -10,8 +10,14 @@ use super::{Commit, unwritable};
 use crate::rows::{LogEntry, Stored};
 
 impl Commit<'_> {
-    /// Appends an entry to the audit log.
-    pub(super) fn audit(&mut self, entry: &AuditEntry) -> Stored<()> {
+    /// Appends an entry to the audit log. The entry gets the path that its session has now: the entry outlives the session
+    /// and its name.
+    pub(super) fn audit(&mut self, entry: AuditEntry) -> Stored<()> {
+        let session_path = match entry.session_id {
+            Some(id) => self.operator_path(id, entry.session_name.clone())?,
+            None => None,
+        };
+        let entry = &AuditEntry { session_path, ..entry };
         let text = serde_json::to_string(entry).map_err(|error| unwritable(&error))?;
         let head = next(&self.rows.audit_head()?, &text);
         self.rows.append_audit_entry(&LogEntry { head: &head, entry, text: &text })?;

@@ -1,10 +1,12 @@
 //! The contents of the audit entry of each act. `audit_chain` appends them to the log.
 
 use plexus_protocol::audit::{AuditEntry, AuditKind};
-use plexus_protocol::{Approval, Decider, Decision, Object, Right, SessionName, TokenName, UnixSeconds};
+use plexus_protocol::{
+    Approval, Decider, Decision, Object, Right, SessionName, TemplateName, TokenName, UnixSeconds,
+};
 use serde_json::{Value, json};
 
-use crate::{CallRow, NewRule, NewSession, TokenRow, Verdict};
+use crate::{CallRow, NewRule, NewSession, TemplateRow, TokenRow, Verdict};
 
 /// An approval was resolved. `verdict` is the gate's answer to the call, if the gate saw it.
 pub(crate) fn approval_resolved(
@@ -77,6 +79,8 @@ pub(crate) fn session_created(at: UnixSeconds, new: &NewSession) -> AuditEntry {
             "hub_tools": config.hub_tools,
             "mcp_servers": config.mcp_servers.keys().collect::<Vec<_>>(),
             "project": config.project.as_ref().map(|project| &project.files),
+            "continues": config.continues,
+            "hooks": config.hooks,
         })),
         ..AuditEntry::new(at, AuditKind::Session, "made", by)
     }
@@ -110,6 +114,25 @@ pub(crate) fn token_created(at: UnixSeconds, token: &TokenRow, by: &Decider) -> 
 pub(crate) fn token_revoked(at: UnixSeconds, name: &TokenName, by: &Decider) -> AuditEntry {
     let entry = AuditEntry::new(at, AuditKind::Token, "revoked", by.clone());
     AuditEntry { token: Some(name.clone()), ..entry }
+}
+
+/// A template was saved.
+pub(crate) fn template_saved(at: UnixSeconds, row: &TemplateRow, by: &Decider) -> AuditEntry {
+    let template = &row.template;
+    let detail = json!({
+        "name": row.name,
+        "working_dir": template.working_dir,
+        "permission_mode": template.permission_mode,
+        "policy": template.policy,
+        "mcp_servers": template.mcp_servers.keys().collect::<Vec<_>>(),
+    });
+    AuditEntry { detail: object(detail), ..AuditEntry::new(at, AuditKind::Template, "saved", by.clone()) }
+}
+
+/// A template was deleted.
+pub(crate) fn template_deleted(at: UnixSeconds, name: &TemplateName, by: &Decider) -> AuditEntry {
+    let entry = AuditEntry::new(at, AuditKind::Template, "deleted", by.clone());
+    AuditEntry { detail: object(json!({"name": name})), ..entry }
 }
 
 fn object(value: Value) -> Option<Object> {

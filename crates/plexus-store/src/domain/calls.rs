@@ -68,7 +68,7 @@ impl Commit<'_> {
     fn audit_answer(&mut self, call: &CallRow, seen: &CallInput) -> Stored<()> {
         let session_name = self.rows.session_name(call.key.session)?;
         match audit_entries::gate_answered(self.at, call, session_name, &seen.input) {
-            Some(entry) => self.audit(&entry),
+            Some(entry) => self.audit(entry),
             None => Ok(()),
         }
     }

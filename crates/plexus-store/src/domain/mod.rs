@@ -13,11 +13,14 @@ pub(crate) mod budgets;
 mod calls;
 mod escalation;
 mod feed;
+pub(crate) mod history;
 mod nodes;
 mod permission_rules;
 pub(crate) mod removal;
 mod runs;
+mod session_paths;
 mod sessions;
+mod templates;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tokens;
@@ -55,6 +58,9 @@ impl Commit<'_> {
         match change {
             Change::CreateSession(new) => self.create_session(new),
             Change::RenameSession(id, name) => self.rename_session(*id, name),
+            Change::SetTitle(id, title) => self.set_title(*id, title),
+            Change::Archive(id) => self.archive(*id),
+            Change::Unarchive(id) => self.unarchive(*id),
             Change::Configure(id, config) => self.configure(*id, config),
             Change::DeleteSession(id) => self.delete_session(*id),
             Change::StartRun { key, state, token_hash } => {
@@ -104,12 +110,14 @@ impl Commit<'_> {
             Change::RevokeRule { number, by } => self.revoke_rule(*number, by),
             Change::CreateToken { token, hash, by } => self.create_token(token, hash, by),
             Change::RevokeToken { name, by } => self.revoke_token(name, by),
+            Change::SaveTemplate { name, template, by } => self.save_template(name, template, by),
+            Change::DeleteTemplate { name, by } => self.delete_template(name, by),
             Change::Stream(stream) => self.permit_stream(stream),
             Change::Position { reader, session, turn, position } => {
                 self.check_exists(*session)?;
                 self.rows.put_position(reader, key(*session, *turn), *position)
             }
-            Change::Audit(entry) => self.audit(entry),
+            Change::Audit(entry) => self.audit((**entry).clone()),
             Change::Remove(what) => self.remove(what),
             Change::Notice { to, session, data } => self.notice(to, *session, data),
         }

@@ -11,7 +11,7 @@ impl Commit<'_> {
         let number = self.rows.insert_rule(rule, self.at)?;
         let row = RuleRow { number, rule: rule.clone(), created_at: self.at };
         self.published.rules.push(RuleChange::Created(row));
-        self.audit(&audit_entries::rule_created(self.at, number, rule))
+        self.audit(audit_entries::rule_created(self.at, number, rule))
     }
 
     pub(super) fn revoke_rule(&mut self, number: u64, by: &Decider) -> Stored<()> {
@@ -19,6 +19,6 @@ impl Commit<'_> {
             return Err(Refusal::NoSuchRule(number).into());
         }
         self.published.rules.push(RuleChange::Revoked(number));
-        self.audit(&audit_entries::rule_revoked(self.at, number, by))
+        self.audit(audit_entries::rule_revoked(self.at, number, by))
     }
 }

@@ -17,7 +17,7 @@ impl Commit<'_> {
             return Err(Refusal::TokenNameTaken(token.name.clone()).into());
         }
         self.rows.insert_token(token, hash, self.at)?;
-        self.audit(&audit_entries::token_created(self.at, token, by))
+        self.audit(audit_entries::token_created(self.at, token, by))
     }
 
     pub(super) fn revoke_token(&mut self, name: &TokenName, by: &Decider) -> Stored<()> {
@@ -26,7 +26,7 @@ impl Commit<'_> {
         }
         self.rows.revoke_tokens(name, self.at)?;
         self.published.ended_tokens.push(TokenKey::Token(name.clone()));
-        self.audit(&audit_entries::token_revoked(self.at, name, by))
+        self.audit(audit_entries::token_revoked(self.at, name, by))
     }
 
     fn token_is_in_use(&self, name: &TokenName) -> Stored<bool> {

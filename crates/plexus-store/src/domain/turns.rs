@@ -1,7 +1,7 @@
 //! The lifecycle of a turn. A session has one turn at a time, and each turn ends once.
 
-use plexus_protocol::Event;
 use plexus_protocol::budget::BudgetLimit;
+use plexus_protocol::{Event, title_of};
 use serde_json::Value;
 
 use super::{Commit, feed, no_such};
@@ -26,6 +26,16 @@ impl Commit<'_> {
             return Err(Refusal::TurnInProgress(row.latest_turn).into());
         }
         self.rows.insert_turn(key, prompt, self.at)?;
+        // The hub's own prompt, which wakes a session, is no title.
+        if row.title.is_none()
+            && woken_to.is_none()
+            && let Some(title) = title_of(prompt)
+        {
+            self.rows.update_session(session, SessionUpdate::Title(&title))?;
+        }
+        if row.archived_at.is_some() {
+            self.rows.update_session(session, SessionUpdate::ArchivedAt(None))?;
+        }
         let woken_to = row.woken_to.max(woken_to.unwrap_or(0));
         self.rows.update_session(session, SessionUpdate::LatestTurn { turn, woken_to })?;
         self.spend(session, BudgetLimit::Turns, 1)
@@ -47,7 +57,8 @@ impl Commit<'_> {
             return Ok(());
         }
         let session = self.session(key.session)?;
-        self.rows.update_turn(key, TurnUpdate::Ended { status, at: self.at, head: session.head })?;
+        self.rows
+            .update_turn(key, TurnUpdate::Ended { status, at: self.at, head: session.head, cost_usd })?;
         self.event(key, last)?;
         self.rows.update_session(session.id, SessionUpdate::CostUsd(session.cost_usd + cost_usd))?;
         self.stop_waiting_for_budget(session.id)?;

@@ -2,6 +2,7 @@
 //! nothing survives the process. A commit takes microseconds and needs no async runtime.
 
 mod arbor;
+mod history;
 mod reads;
 mod rows;
 mod table;

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use plexus_protocol::audit::{AuditEntry, AuditHead, AuditRow};
-use plexus_protocol::{ApprovalStatus, SessionId, UnixSeconds};
+use plexus_protocol::{ApprovalStatus, SessionId, TemplateName, UnixSeconds};
 
 use super::MemoryStore;
 use super::tables::{CallKeyState, Entry, Files, PositionKey, Run, Tables};
@@ -12,8 +12,9 @@ use crate::page::Page;
 use crate::rows::{AuthorityRows, SessionRows, TurnKey, TurnRows};
 use crate::{
     ApprovalRow, AuditCheck, AuditFilter, AuditFrom, BudgetRow, CallRow, EventRow, FeedRow, FinishedRun,
-    OldRecords, OpenFilter, PermitStream, Removable, RuleRow, RunKey, RunRow, RunState, SessionRow,
-    SessionWithState, Store, StoreError, Tally, TokenRow, TurnRow, TurnState,
+    OldRecords, OpenCall, OpenFilter, PermitStream, Removable, RuleRow, RunKey, RunRow, RunState, SessionRow,
+    SessionWithState, Store, StoreError, Tally, TemplateRow, TokenRow, TurnRow, TurnState, TurnStatus,
+    UnfinishedCall,
 };
 
 impl Tables {
@@ -72,12 +73,38 @@ impl Tables {
             started_at: turn.started_at,
         });
         let open = self.open_approvals(&OpenFilter::OfSession(row.id));
+        let key = RunKey { session: row.id, run: row.latest_run };
+        let is_running = turn.as_ref().is_some_and(|turn| turn.status == TurnStatus::Running);
+        let unfinished = self.calls.values().rev().filter(|call| {
+            is_running
+                && call.key == CallKeyState::Held
+                && call.row.key == key
+                && call.row.turn == row.latest_turn
+        });
+        let latest_turn = TurnKey { session: row.id, turn: row.latest_turn };
         let budget = self.budgets.values().filter(|budget| budget.row.session == row.id);
         SessionWithState {
             row: row.clone(),
             turn,
-            open: open.into_iter().map(|row| row.approval.kind).collect(),
+            open: open
+                .into_iter()
+                .map(|ApprovalRow { approval, .. }| OpenCall {
+                    kind: approval.kind,
+                    tool_name: approval.tool_name,
+                    tool_use_id: approval.tool_use_id,
+                    asked_of: approval.asked_of,
+                })
+                .collect(),
+            calls: unfinished
+                .take(SessionWithState::MAX_CALLS)
+                .map(|call| UnfinishedCall {
+                    tool_use_id: call.row.tool_use_id.clone(),
+                    tool_name: call.row.tool_name.clone(),
+                    summary: call.row.summary.clone(),
+                })
+                .collect(),
             budget: budget.map(|budget| budget.row.clone()).collect(),
+            last_event_at: self.events_from(latest_turn, 0).next_back().map(|event| event.at),
         }
     }
 
@@ -224,6 +251,13 @@ impl Store for MemoryStore {
         Ok(tables.existing_sessions().into_iter().map(|row| tables.sessions_with_state(row)).collect())
     }
 
+    async fn newest_sessions(&self, limit: u64) -> Result<Vec<SessionRow>, StoreError> {
+        let tables = self.tables();
+        let mut sessions: Vec<_> = tables.sessions.values().collect();
+        sessions.sort_by_key(|session| std::cmp::Reverse(session.ordinal));
+        Ok(sessions.into_iter().take(count(limit)).map(|session| session.row.clone()).collect())
+    }
+
     async fn budget(&self, session: SessionId) -> Result<Vec<BudgetRow>, StoreError> {
         budgets::drawn_on(&*self.tables(), session)
     }
@@ -256,6 +290,14 @@ impl Store for MemoryStore {
         let tables = self.tables();
         let tokens = tables.unrevoked_tokens().map(|token| &token.row);
         Ok(tokens.filter(|token| tokens::is_unexpired(token, now)).cloned().collect())
+    }
+
+    async fn templates(&self) -> Result<Vec<TemplateRow>, StoreError> {
+        Ok(self.tables().templates.values().cloned().collect())
+    }
+
+    async fn template(&self, name: &TemplateName) -> Result<Option<TemplateRow>, StoreError> {
+        Ok(self.tables().templates.get(name).cloned())
     }
 
     async fn turn(&self, session: SessionId, turn: u64) -> Result<Option<TurnRow>, StoreError> {

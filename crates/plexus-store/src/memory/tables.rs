@@ -3,14 +3,14 @@
 use plexus_protocol::arbor::NodeSummary;
 use plexus_protocol::audit::AuditEntry;
 use plexus_protocol::budget::BudgetLimit;
-use plexus_protocol::{ApprovalId, NodeId, SessionId, TreeId, UnixSeconds};
+use plexus_protocol::{ApprovalId, NodeId, SessionId, TemplateName, TreeId, UnixSeconds};
 use serde_json::Value;
 
 use super::table::Table;
 use crate::rows::TurnKey;
 use crate::{
     ApprovalRow, BudgetRow, CallRow, EventRow, FeedRow, PermitStream, RuleRow, RunKey, RunRow, SessionRow,
-    TokenRow, TurnRow,
+    TemplateRow, TokenRow, TurnRow,
 };
 
 /// All tables.
@@ -31,6 +31,7 @@ pub(crate) struct Tables {
     pub(super) budget_waits: Table<BudgetWait, ()>,
     pub(super) rules: Table<u64, Rule>,
     pub(super) tokens: Table<u64, Token>,
+    pub(super) templates: Table<TemplateName, TemplateRow>,
     pub(crate) audit: Table<u64, Entry>,
     pub(super) trees: Table<TreeId, Tree>,
     pub(super) nodes: Table<NodeId, StoredNode>,
@@ -171,6 +172,7 @@ macro_rules! every_table {
         $tables.budget_waits.$method();
         $tables.rules.$method();
         $tables.tokens.$method();
+        $tables.templates.$method();
         $tables.audit.$method();
         $tables.trees.$method();
         $tables.nodes.$method();

@@ -57,6 +57,8 @@ pub struct CallRow {
     pub request_id: String,
     /// The gate's answer, or that the call is held.
     pub verdict: Verdict,
+    /// The call in one line, for people.
+    pub summary: String,
 }
 
 /// The outcome of a call at the gate. The JSON of this type is the format of stored data and of `gate` in audit entries.

@@ -1,10 +1,11 @@
-//! The plain data of a store: sessions, approvals, authority, feed entries, and rows that can be removed.
+//! The plain data of a store: sessions, approvals, authority, templates, feed entries, and rows that can be removed.
 
 mod approvals;
 mod authority;
 mod feed;
 mod old;
 mod sessions;
+mod templates;
 
 pub use approvals::{
     ApprovalRow, BudgetRow, CallIds, CallInput, CallRow, HeldForBudget, NewApproval, OpenFilter,
@@ -17,6 +18,7 @@ pub(crate) use feed::FeedColumns;
 pub use feed::{BudgetNotice, FeedEntry, FeedKind, FeedRow, Resolution};
 pub use old::{FinishedRun, OldRecords, Removable};
 pub use sessions::{
-    EventRow, EventsOfTurn, NewSession, RunKey, RunProcess, RunRow, RunState, SessionConfig, SessionRow,
-    SessionWithState, TurnRow, TurnState, TurnStatus,
+    EventRow, EventsOfTurn, NewSession, OpenCall, RunKey, RunProcess, RunRow, RunState, SessionConfig,
+    SessionRow, SessionWithState, TurnRow, TurnState, TurnStatus, UnfinishedCall,
 };
+pub use templates::TemplateRow;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use plexus_protocol::claudecode::{Channel, McpServer, PermissionMode, PolicyName, TrustedProject};
+use plexus_protocol::claudecode::{
+    Channel, Hooks, ImportedConfig, McpServer, PermissionMode, PolicyName, TrustedProject,
+};
 use plexus_protocol::worktree::Worktree;
 use plexus_protocol::{ApprovalKind, AskedOf, NodeId, Object, SessionId, SessionName, TreeId, UnixSeconds};
 use serde::{Deserialize, Serialize};
@@ -25,6 +27,9 @@ pub struct RunKey {
 pub struct SessionConfig {
     /// The working directory of the agent.
     pub working_dir: String,
+    /// The root of the repository that contains the working directory, as it was when the session was created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<String>,
     /// Its own worktree, if it has one; the agent works in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,
@@ -32,6 +37,9 @@ pub struct SessionConfig {
     pub model: Option<String>,
     /// The system prompt.
     pub system_prompt: Option<String>,
+    /// Text that follows the system prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub append_system_prompt: Option<String>,
     /// Whether its tool calls stop at the gate.
     pub loopback_enabled: bool,
     /// The channel of its permission requests.
@@ -53,6 +61,9 @@ pub struct SessionConfig {
     /// The project files that the operator trusts. Deleted with the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<TrustedProject>,
+    /// The servers and agents that the operator imported. Deleted with the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<ImportedConfig>,
     /// Whether it may create sessions.
     pub hub_tools: bool,
     /// The scope in which it may allow calls of sessions below, as rules.
@@ -71,6 +82,12 @@ pub struct SessionConfig {
     /// The point of the conversation that its first process resumes, if it is a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked: Option<ResumePoint>,
+    /// The session of Claude Code whose conversation it continues, if the operator adopted one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<SessionId>,
+    /// The commands of the operator that run before and after its tool calls. Deleted with the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hooks: Option<Hooks>,
 }
 
 /// A session to be created.
@@ -86,9 +103,9 @@ pub struct NewSession {
     pub config: SessionConfig,
     /// Its conversation tree.
     pub tree: TreeId,
-    /// Its head: the root of a new tree, or a node of an existing one.
+    /// Its head: the root of a new tree, a node of an existing one, or the last adopted message.
     pub head: NodeId,
-    /// Which of the two.
+    /// Which of these.
     pub start: ConversationStart,
 }
 
@@ -121,6 +138,10 @@ pub struct SessionRow {
     pub cost_usd: f64,
     /// The number of the feed entry up to which it was woken.
     pub woken_to: u64,
+    /// What it is about; `None` before its first prompt.
+    pub title: Option<String>,
+    /// When it was archived, if it is.
+    pub archived_at: Option<UnixSeconds>,
 }
 
 /// A session that is not deleted, and its state.
@@ -130,10 +151,44 @@ pub struct SessionWithState {
     pub row: SessionRow,
     /// Its latest turn; `None` before the first.
     pub turn: Option<TurnState>,
-    /// The kinds of its pending approvals, one entry each.
-    pub open: Vec<ApprovalKind>,
+    /// Its pending approvals, oldest first.
+    pub open: Vec<OpenCall>,
+    /// The latest calls of its running turn that passed the gate and have no `tool_result` yet, newest first, at most
+    /// [`Self::MAX_CALLS`].
+    pub calls: Vec<UnfinishedCall>,
     /// Its budgets.
     pub budget: Vec<BudgetRow>,
+    /// When the last event of its latest turn was stored.
+    pub last_event_at: Option<UnixSeconds>,
+}
+
+impl SessionWithState {
+    /// How many calls are read at most.
+    pub const MAX_CALLS: usize = 20;
+}
+
+/// A pending approval, without its input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenCall {
+    /// Its kind.
+    pub kind: ApprovalKind,
+    /// The tool.
+    pub tool_name: String,
+    /// The agent's id for the call.
+    pub tool_use_id: String,
+    /// Its addressee.
+    pub asked_of: AskedOf,
+}
+
+/// A call that has no `tool_result` yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnfinishedCall {
+    /// The agent's id for the call.
+    pub tool_use_id: String,
+    /// The tool.
+    pub tool_name: String,
+    /// The call in one line.
+    pub summary: String,
 }
 
 /// The state of a turn.
@@ -228,6 +283,8 @@ pub struct TurnRow {
     pub events: EventsOfTurn,
     /// The head of the conversation at its end.
     pub head: Option<NodeId>,
+    /// Its cost in dollars; 0 until it has ended.
+    pub cost_usd: f64,
 }
 
 /// Whether the events of a turn are complete.

@@ -9,6 +9,7 @@ mod authority;
 mod budgets;
 mod nodes;
 mod sessions;
+mod templates;
 mod turns;
 
 pub(crate) use approvals::{ApprovalRows, ApprovalUpdate, CallKey, PreviousAddressee};
@@ -16,6 +17,7 @@ pub(crate) use authority::{AuthorityRows, LogEntry};
 pub(crate) use budgets::{BudgetRows, Share};
 pub(crate) use nodes::{LeafNode, NewNode, NodeRows};
 pub(crate) use sessions::{NewRun, RunUpdate, SessionRows, SessionUpdate};
+pub(crate) use templates::TemplateRows;
 pub(crate) use turns::{EventSize, NewFeedEntry, TurnKey, TurnRows, TurnUpdate};
 
 use crate::StoreError;
@@ -25,8 +27,11 @@ pub(crate) type Stored<T> = Result<T, StoreError>;
 
 /// All rows of a store, inside one transaction.
 pub(crate) trait Rows:
-    SessionRows + TurnRows + ApprovalRows + BudgetRows + AuthorityRows + NodeRows
+    SessionRows + TurnRows + ApprovalRows + BudgetRows + AuthorityRows + NodeRows + TemplateRows
 {
 }
 
-impl<T: SessionRows + TurnRows + ApprovalRows + BudgetRows + AuthorityRows + NodeRows> Rows for T {}
+impl<T: SessionRows + TurnRows + ApprovalRows + BudgetRows + AuthorityRows + NodeRows + TemplateRows> Rows
+    for T
+{
+}

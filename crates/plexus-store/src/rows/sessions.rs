@@ -44,6 +44,8 @@ pub(crate) enum SessionUpdate<'a> {
     LatestTurn { turn: u64, woken_to: u64 },
     Head(NodeId),
     CostUsd(f64),
+    Title(&'a str),
+    ArchivedAt(Option<UnixSeconds>),
 }
 
 /// A run to be inserted.

@@ -42,7 +42,7 @@ pub(crate) struct TurnKey {
 pub(crate) enum TurnUpdate<'a> {
     Bound { run: u32, prompt_uuid: &'a str },
     Progress(&'a Value),
-    Ended { status: TurnStatus, at: UnixSeconds, head: NodeId },
+    Ended { status: TurnStatus, at: UnixSeconds, head: NodeId, cost_usd: f64 },
     Events(EventsOfTurn),
 }
 

@@ -1,6 +1,6 @@
-//! Reads permission rules and tokens.
+//! Reads permission rules, tokens and templates.
 
-use plexus_protocol::{TokenName, UnixSeconds};
+use plexus_protocol::{TemplateName, TokenName, UnixSeconds};
 use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, Result, Row};
 
@@ -8,7 +8,7 @@ use super::columns::{Json, Text, Word};
 use super::reads::{all, one};
 use super::sql;
 use crate::domain::tokens::is_unexpired;
-use crate::{NewRule, RuleRow, TokenRow};
+use crate::{NewRule, RuleRow, TemplateRow, TokenRow};
 
 pub(super) fn rules(connection: &Connection) -> Result<Vec<RuleRow>> {
     all(connection, sql::RULES, [], |row| {
@@ -48,5 +48,21 @@ pub(super) fn token(row: &Row<'_>) -> Result<TokenRow> {
         right: row.get::<_, Word<_>>("right")?.0,
         created_at: row.get("created_at")?,
         expires_at: row.get("expires_at")?,
+    })
+}
+
+pub(super) fn templates(connection: &Connection) -> Result<Vec<TemplateRow>> {
+    all(connection, sql::TEMPLATES, [], template_row)
+}
+
+pub(super) fn template(connection: &Connection, name: &TemplateName) -> Result<Option<TemplateRow>> {
+    one(connection, sql::TEMPLATE, [name.as_str()], template_row)
+}
+
+fn template_row(row: &Row<'_>) -> Result<TemplateRow> {
+    Ok(TemplateRow {
+        name: row.get::<_, Word<_>>("name")?.0,
+        template: row.get::<_, Json<_>>("template")?.0,
+        saved_at: row.get("saved_at")?,
     })
 }

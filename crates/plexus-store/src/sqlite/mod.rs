@@ -1,5 +1,6 @@
 //! The store in one SQLite file. One thread writes: `writer` opens a transaction, `rows` is the row interface inside it.
-//! A few connections read beside it (`readers`, `reads`, `arbor_reads`, `authority_reads`, `audit`). `connection`,
+//! A few connections read beside it (`readers`, `reads`, `arbor_reads`, `authority_reads`,
+//! `history_reads`, `audit`). `connection`,
 //! `examine` and `schema` open, check and migrate the file. The domain rules are in `crate::domain`.
 
 mod arbor_reads;
@@ -11,6 +12,7 @@ mod connection;
 mod examine;
 #[cfg(debug_assertions)]
 pub mod faulty_disk;
+mod history_reads;
 mod readers;
 mod reads;
 mod rows;
@@ -25,7 +27,7 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use plexus_protocol::arbor::{Node, NodeSummary, TreeSummary};
 use plexus_protocol::audit::{AuditHead, AuditRow};
-use plexus_protocol::{ApprovalId, NodeId, SessionId, TreeId, UnixSeconds};
+use plexus_protocol::{ApprovalId, NodeId, SessionId, TemplateName, TreeId, UnixSeconds};
 use rusqlite::ErrorCode;
 
 pub use audit_file::AuditFile;
@@ -37,9 +39,10 @@ use writer::{Apply, Writer};
 
 use crate::domain;
 use crate::{
-    ApprovalRow, Arbor, AuditCheck, AuditFilter, AuditFrom, BudgetRow, CallRow, Change, Committed, EventRow,
-    FeedRow, FinishedRun, Ledger, Observer, OldRecords, OpenFilter, PermitStream, Removable, ResumePoint,
-    RuleRow, RunKey, RunRow, SearchHit, SessionRow, SessionWithState, Store, StoreError, Tally, TokenRow,
+    ApprovalRow, ApprovalSpan, Arbor, AuditBound, AuditCheck, AuditFacts, AuditFilter, AuditFrom, BudgetRow,
+    CallCount, CallRow, Change, Committed, EndedTurn, EventRow, FeedRow, FinishedRun, History, Ledger,
+    Observer, OldRecords, OpenFilter, Period, PermitStream, Removable, ResumePoint, RuleRow, RunKey, RunRow,
+    SearchHit, SessionParent, SessionRow, SessionWithState, Store, StoreError, Tally, TemplateRow, TokenRow,
     TurnRow,
 };
 
@@ -141,6 +144,10 @@ impl Store for SqliteStore {
         self.readers.read(reads::sessions_with_state).await
     }
 
+    async fn newest_sessions(&self, limit: u64) -> Result<Vec<SessionRow>, StoreError> {
+        self.readers.read(move |file| reads::newest_sessions(file, limit)).await
+    }
+
     async fn budget(&self, session: SessionId) -> Result<Vec<BudgetRow>, StoreError> {
         self.readers.read(move |file| reads::budget(file, session)).await
     }
@@ -169,6 +176,15 @@ impl Store for SqliteStore {
 
     async fn tokens(&self, now: UnixSeconds) -> Result<Vec<TokenRow>, StoreError> {
         self.readers.read(move |connection| authority_reads::tokens(connection, now)).await
+    }
+
+    async fn templates(&self) -> Result<Vec<TemplateRow>, StoreError> {
+        self.readers.read(authority_reads::templates).await
+    }
+
+    async fn template(&self, name: &TemplateName) -> Result<Option<TemplateRow>, StoreError> {
+        let name = name.clone();
+        self.readers.read(move |connection| authority_reads::template(connection, &name)).await
     }
 
     async fn turn(&self, session: SessionId, turn: u64) -> Result<Option<TurnRow>, StoreError> {
@@ -312,6 +328,38 @@ impl Arbor for SqliteStore {
     ) -> Result<Vec<SearchHit>, StoreError> {
         let words = words.to_owned();
         self.readers.read(move |file| arbor_reads::search(file, &words, tree, before, limit)).await
+    }
+}
+
+#[async_trait]
+impl History for SqliteStore {
+    async fn ended_turns(&self, period: Period, limit: u64) -> Result<Vec<EndedTurn>, StoreError> {
+        self.readers.read(move |file| history_reads::ended_turns(file, period, limit)).await
+    }
+
+    async fn resolved_approvals(&self, period: Period, limit: u64) -> Result<Vec<ApprovalSpan>, StoreError> {
+        self.readers.read(move |file| history_reads::resolved_approvals(file, period, limit)).await
+    }
+
+    async fn open_approval_spans(&self) -> Result<Vec<ApprovalSpan>, StoreError> {
+        self.readers.read(history_reads::open_approval_spans).await
+    }
+
+    async fn audit_facts(&self, period: Period, bound: AuditBound) -> Result<AuditFacts, StoreError> {
+        self.readers.read(move |file| history_reads::audit_facts(file, period, bound)).await
+    }
+
+    async fn call_counts(
+        &self,
+        period: Period,
+        part_secs: u64,
+        limit: u64,
+    ) -> Result<Vec<CallCount>, StoreError> {
+        self.readers.read(move |file| history_reads::call_counts(file, period, part_secs, limit)).await
+    }
+
+    async fn session_parents(&self) -> Result<Vec<SessionParent>, StoreError> {
+        self.readers.read(history_reads::session_parents).await
     }
 }
 

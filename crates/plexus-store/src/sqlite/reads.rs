@@ -43,9 +43,19 @@ pub(super) fn sessions_with_state(connection: &Connection) -> Result<Vec<Session
             }),
             None => None,
         };
-        let (open, budget) = (row.get::<_, Json<_>>("open")?.0, row.get::<_, Json<_>>("budget")?.0);
-        Ok(SessionWithState { row: session_row(row)?, turn, open, budget })
+        Ok(SessionWithState {
+            row: session_row(row)?,
+            turn,
+            open: row.get::<_, Json<_>>("open")?.0,
+            calls: row.get::<_, Json<_>>("unfinished")?.0,
+            budget: row.get::<_, Json<_>>("budget")?.0,
+            last_event_at: row.get("last_event_at")?,
+        })
     })
+}
+
+pub(super) fn newest_sessions(connection: &Connection, limit: u64) -> Result<Vec<SessionRow>> {
+    all(connection, sql::NEWEST_SESSIONS, [int(limit)], session_row)
 }
 
 pub(super) fn budget(connection: &Connection, session: SessionId) -> Result<Vec<BudgetRow>, StoreError> {
@@ -121,6 +131,7 @@ pub(super) fn calls_without_result(connection: &Connection, key: RunKey) -> Resu
             digest: row.get("digest")?,
             request_id: row.get("request_id")?,
             verdict: Verdict::from_stored(row.get::<_, Json<_>>("verdict")?.0),
+            summary: row.get("summary")?,
         })
     })
 }
@@ -234,6 +245,8 @@ fn session_row(row: &Row<'_>) -> Result<SessionRow> {
         deleted_at: row.get("deleted_at")?,
         cost_usd: row.get("cost_usd")?,
         woken_to: row.get("woken_to")?,
+        title: row.get("title")?,
+        archived_at: row.get("archived_at")?,
     })
 }
 
@@ -263,6 +276,7 @@ fn turn_row(row: &Row<'_>) -> Result<TurnRow> {
         ended_at: row.get("ended_at")?,
         events: row.get::<_, Word<_>>("events")?.0,
         head: row.get::<_, Option<Text<_>>>("head")?.map(|head| head.0),
+        cost_usd: row.get("cost_usd")?,
     })
 }
 

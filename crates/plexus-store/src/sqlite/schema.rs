@@ -1,6 +1,7 @@
 //! The schema of the database file: its owner (`application_id`), its version (`user_version`), and the migration from each
 //! version to the next. A released migration is never changed.
 
+use plexus_protocol::title_of;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::connection::Opening;
@@ -21,7 +22,11 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0009.sql"),
     include_str!("migrations/0010.sql"),
     include_str!("migrations/0011.sql"),
+    include_str!("migrations/0012.sql"),
 ];
+
+/// The version from which sessions have titles.
+const TITLES: usize = 12;
 
 /// The contents of a file that we may use.
 pub(super) enum Contents {
@@ -65,10 +70,29 @@ pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
     for step in STEPS.iter().skip(from) {
         transaction.execute_batch(step)?;
     }
+    if from < TITLES {
+        derive_titles(&transaction)?;
+    }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", STEPS.len())?;
     transaction.commit()?;
     connection.pragma_update(None, "foreign_keys", true)
+}
+
+/// Gives sessions of earlier versions a title from their first prompt, as new sessions get one.
+fn derive_titles(connection: &Connection) -> rusqlite::Result<()> {
+    let mut prompts = connection.prepare(
+        "SELECT s.ordinal, t.prompt FROM sessions s JOIN turns t ON t.session = s.id AND t.turn = 1 \
+         WHERE s.title IS NULL",
+    )?;
+    let mut rows = prompts.query([])?;
+    while let Some(row) = rows.next()? {
+        let (ordinal, prompt): (i64, String) = (row.get(0)?, row.get(1)?);
+        if let Some(title) = title_of(&prompt) {
+            connection.execute("UPDATE sessions SET title = ?2 WHERE ordinal = ?1", (ordinal, title))?;
+        }
+    }
+    Ok(())
 }
 
 fn version(connection: &Connection) -> rusqlite::Result<usize> {

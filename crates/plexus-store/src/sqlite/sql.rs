@@ -20,11 +20,21 @@ pub(super) const SESSION_EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM sessions W
 pub(super) const SESSIONS_NAMED: &str = "SELECT * FROM sessions WHERE name = ?1 AND deleted_at IS NULL";
 pub(super) const SESSIONS: &str = "SELECT * FROM sessions WHERE deleted_at IS NULL ORDER BY ordinal";
 
-// Prompts and inputs are not read: both may be large.
+pub(super) const NEWEST_SESSIONS: &str = "SELECT * FROM sessions ORDER BY ordinal DESC LIMIT ?1";
+
+// Prompts and inputs are not read: both may be large. An event is read only if it is the last of its session.
 pub(super) const LIVING: &str = "SELECT s.*, \
     t.status AS turn_status, t.progress AS turn_progress, t.started_at AS turn_started_at, \
-    (SELECT json_group_array(json_extract(a.question, '$.kind')) FROM approvals a \
+    (SELECT json_group_array(json_object('kind', json_extract(a.question, '$.kind'), \
+     'tool_name', json_extract(a.question, '$.tool_name'), 'tool_use_id', a.tool_use_id, \
+     'asked_of', json_extract(a.question, '$.asked_of'))) FROM approvals a \
      WHERE a.session = s.id AND a.status = 'pending') AS open, \
+    CASE WHEN t.status = 'running' THEN (SELECT json_group_array(json_object('tool_use_id', c.tool_use_id, \
+     'tool_name', c.tool_name, 'summary', c.summary)) FROM (SELECT tool_use_id, tool_name, summary FROM calls \
+      WHERE session = s.id AND run = s.latest_run AND settled_at IS NULL AND turn = s.latest_turn \
+      ORDER BY ordinal DESC LIMIT 20) c) ELSE '[]' END AS unfinished, \
+    (SELECT e.at FROM events e WHERE e.session = s.id AND e.turn = s.latest_turn ORDER BY e.seq DESC LIMIT 1) \
+     AS last_event_at, \
     (SELECT json_group_array(json_object('session', b.session, 'limit', b.kind, 'granted', b.granted, \
      'own', b.own, 'below', b.below, 'used', b.used)) FROM budgets b WHERE b.session = s.id) AS budget \
     FROM sessions s LEFT JOIN turns t ON t.session = s.id AND t.turn = s.latest_turn \
@@ -89,6 +99,10 @@ pub(super) const TOKENS: &str = "SELECT * FROM tokens WHERE revoked_at IS NULL O
 pub(super) const TOKENS_NAMED: &str = "SELECT * FROM tokens WHERE name = ?1 AND revoked_at IS NULL";
 pub(super) const TOKEN_OF_HASH: &str = "SELECT * FROM tokens WHERE hash = ?1 AND revoked_at IS NULL";
 
+pub(super) const TEMPLATES: &str = "SELECT * FROM templates ORDER BY name";
+pub(super) const TEMPLATE: &str = "SELECT * FROM templates WHERE name = ?1";
+pub(super) const TEMPLATE_EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM templates WHERE name = ?1)";
+
 pub(super) const FEED: &str =
     "SELECT * FROM feed WHERE addressee = ?1 AND number > ?2 ORDER BY number LIMIT ?3";
 pub(super) const FEED_OF_ALL: &str = "SELECT * FROM feed WHERE number > ?1 ORDER BY number LIMIT ?2";
@@ -107,7 +121,7 @@ pub(super) const TALLY: &str = "SELECT \
 
 // Candidates for removal. `crate::domain::removal` decides, in the transaction that removes; the conditions here keep
 // rows that it would refuse from filling a page.
-pub(super) const OLD_TURNS: &str = "SELECT t.session, t.turn FROM turns t JOIN sessions s ON s.id = t.session \
+pub(super) const OLD_TURNS: &str = "SELECT t.session, t.turn FROM turns t INDEXED BY turns_ended JOIN sessions s ON s.id = t.session \
     WHERE t.ended_at < ?1 AND t.ended_at IS NOT NULL AND t.events <> 'removed' \
     AND (t.turn < s.latest_turn OR s.deleted_at IS NOT NULL AND NOT EXISTS \
          (SELECT 1 FROM runs r WHERE r.session = t.session AND r.state <> 'ended')) \
@@ -228,6 +242,23 @@ pub(super) const AUDIT_CHAIN: &str = "SELECT number, hash, entry, at, kind, who,
 pub(super) const VERDICT: &str = "SELECT verdict FROM calls \
     WHERE session = ?1 AND run = ?2 AND tool_use_id = ?3 AND settled_at IS NULL";
 
+// The past. The index of turns contains all columns, so that no prompt is read.
+pub(super) const ENDED_TURNS: &str = "SELECT session, turn, status, started_at, ended_at, cost_usd \
+    FROM turns INDEXED BY turns_over WHERE ended_at IS NOT NULL AND ended_at >= ?1 AND started_at < ?2 \
+    ORDER BY ended_at DESC LIMIT ?3";
+pub(super) const RESOLVED_SPANS: &str = "SELECT question, status, decision, resolved_at FROM approvals \
+    WHERE resolved_at IS NOT NULL AND resolved_at >= ?1 AND resolved_at < ?2 ORDER BY resolved_at DESC LIMIT ?3";
+pub(super) const OPEN_SPANS: &str = "SELECT question FROM approvals WHERE status = 'pending' ORDER BY number";
+pub(super) const AUDIT_NUMBERS: &str =
+    "SELECT (SELECT min(number) FROM audit), (SELECT max(number) FROM audit)";
+pub(super) const AUDIT_TIME: &str = "SELECT at FROM audit WHERE number = ?1";
+pub(super) const AUDIT_BY_NUMBER: &str = "SELECT at, entry FROM audit \
+    WHERE number >= ?1 AND number < ?2 AND kind IN ('decision', 'gate') ORDER BY number DESC";
+pub(super) const CALL_COUNTS: &str = "SELECT (at - ?1) / ?3 AS part, session, count(*) AS calls \
+    FROM (SELECT at, session FROM calls WHERE at >= ?1 AND at < ?2 ORDER BY at DESC LIMIT ?4) latest \
+    GROUP BY part, session ORDER BY part, session";
+pub(super) const SESSION_PARENTS: &str = "SELECT id, answers_to FROM sessions ORDER BY ordinal";
+
 /// The statements that must use an index, whatever the size of the tables.
 #[cfg(test)]
 pub(super) const ALL: &[&str] = &[
@@ -307,4 +338,13 @@ pub(super) const ALL: &[&str] = &[
     TREE_LIVES,
     LAST_NODES,
     ASKED_BEFORE,
+    TEMPLATE,
+    TEMPLATE_EXISTS,
+    ENDED_TURNS,
+    RESOLVED_SPANS,
+    OPEN_SPANS,
+    AUDIT_NUMBERS,
+    AUDIT_TIME,
+    AUDIT_BY_NUMBER,
+    CALL_COUNTS,
 ];

@@ -8,7 +8,8 @@ use plexus_protocol::claudecode::{Channel, McpServer, PermissionMode, PolicyName
 use plexus_protocol::worktree::Worktree;
 use plexus_protocol::{
     Approval, ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decider, Decision, EscalationReason,
-    EscalationStep, Event, NodeId, Object, Right, SessionId, SessionName, TreeId, UnixSeconds,
+    EscalationStep, Event, NodeId, Object, Right, RiskKind, RiskMark, SessionId, SessionName, TreeId,
+    UnixSeconds,
 };
 use plexus_store::{
     Change, Committed, ConversationStart, Durability, NewApproval, NewSession, Refusal, RunKey, RunState,
@@ -33,14 +34,18 @@ pub fn object(value: serde_json::Value) -> Object {
 pub fn config() -> SessionConfig {
     SessionConfig {
         working_dir: "/work/here".to_owned(),
+        repository: None,
         worktree: Some(Worktree {
             path: "/worktrees/app/a-1".to_owned(),
             branch: "plexus/a-1".to_owned(),
             base: "0".repeat(40),
             repo: "/work/app/.git".to_owned(),
+            base_branch: Some("main".to_owned()),
+            checkout: Some("/work/app".to_owned()),
         }),
         model: Some("a-model".to_owned()),
         system_prompt: None,
+        append_system_prompt: None,
         loopback_enabled: true,
         channel: Channel::Mcp,
         permission_mode: PermissionMode::AcceptEdits,
@@ -49,6 +54,7 @@ pub fn config() -> SessionConfig {
         env: BTreeMap::from([("KEY".to_owned(), "value".to_owned())]),
         mcp_servers: BTreeMap::from([("db".to_owned(), server())]),
         project: None,
+        imported: None,
         hub_tools: false,
         approve_scope: Vec::new(),
         approval_timeout_secs: Some(60),
@@ -56,6 +62,8 @@ pub fn config() -> SessionConfig {
         wake: false,
         metadata: Some(object(json!({"z": 1, "a": [2.5, null]}))),
         forked: None,
+        continues: None,
+        hooks: None,
     }
 }
 
@@ -142,6 +150,7 @@ pub fn question(session: SessionId, turn: u64, tool_use_id: &str) -> NewApproval
             id: ApprovalId::random(),
             session_id: session,
             session_name: name("as-it-was-when-asked"),
+            session_path: None,
             kind: ApprovalKind::Tool,
             tool_name: "Bash".to_owned(),
             tool_use_id: tool_use_id.to_owned(),
@@ -153,6 +162,8 @@ pub fn question(session: SessionId, turn: u64, tool_use_id: &str) -> NewApproval
             passed: Vec::new(),
             passes_on_at: None,
             reason: Some("because".to_owned()),
+            said: Some("I list the files.".to_owned()),
+            risks: Some(vec![RiskMark::new(RiskKind::Network, "it connects")]),
             suggestions: Some(json!([{"type": "addRules"}])),
             agent_id: None,
             blocked_path: Some("/etc".to_owned()),

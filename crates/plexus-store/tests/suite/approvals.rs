@@ -222,6 +222,7 @@ pub async fn calls_are_listed_until_their_tool_result_arrives(store: Arc<dyn Sto
         tool_name: "Bash".to_owned(),
         digest: "digest".to_owned(),
         request_id: "request".to_owned(),
+        summary: String::new(),
         verdict: Verdict::Ask { reason: "a rule".to_owned() },
     };
     for seen in [call(1, "t"), call(1, "u"), call(2, "t")] {

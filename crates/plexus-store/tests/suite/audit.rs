@@ -30,6 +30,7 @@ fn call(session: SessionId, tool_use_id: &str, verdict: Value) -> Change {
         tool_name: "Bash".to_owned(),
         digest: "digest".to_owned(),
         request_id: "request".to_owned(),
+        summary: String::new(),
         verdict: Verdict::from_stored(verdict),
     };
     Change::Call(Box::new(call), object(json!({"command": "make"})).into())
@@ -47,6 +48,7 @@ pub async fn a_decision_is_logged_with_the_call_and_its_history(store: Arc<dyn S
         right: Some(Right::Operator),
         session_id: Some(session),
         session_name: Some(name("a")),
+        session_path: Some("a".to_owned()),
         approval_id: Some(id),
         tool_use_id: Some("t".to_owned()),
         tool_name: Some("Bash".to_owned()),

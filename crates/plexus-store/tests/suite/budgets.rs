@@ -30,6 +30,7 @@ fn call(session: SessionId, tool_use_id: &str, answer: &str) -> Box<CallRow> {
         tool_name: "Bash".to_owned(),
         digest: "digest".to_owned(),
         request_id: format!("request of {tool_use_id}"),
+        summary: String::new(),
         verdict: Verdict::from_stored(json!({"answer": answer, "reason": "a rule"})),
     })
 }

@@ -106,6 +106,7 @@ pub async fn approvals_and_calls_of_ended_runs_are_removed(store: Arc<dyn Store>
         tool_name: "Bash".to_owned(),
         digest: "digest".to_owned(),
         request_id: "request".to_owned(),
+        summary: String::new(),
         verdict: Verdict::NoOpinion,
     };
     commit(&*store, Change::Call(Box::new(call), object(json!({})).into())).await;

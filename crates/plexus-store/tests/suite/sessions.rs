@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plexus_protocol::arbor::Role;
 use plexus_protocol::{ApprovalKind, AskedOf, NodeId, SessionId};
-use plexus_store::{Change, NewSession, NodeRow, Refusal, Store, TurnStatus};
+use plexus_store::{CallInput, CallRow, Change, NewSession, NodeRow, Refusal, Store, TurnStatus, Verdict};
 use serde_json::json;
 
 use crate::common::*;
@@ -170,9 +170,9 @@ pub async fn a_session_is_listed_with_its_turn_and_its_pending_approvals(store: 
     assert!(first.turn.is_none() && first.open.is_empty(), "{first:?}");
     let turn = second.turn.as_ref().unwrap();
     assert_eq!((turn.status, &turn.progress, turn.started_at), (TurnStatus::Running, &json!({"n": 1}), NOW));
-    let mut open = second.open.clone();
-    open.sort_by_key(|kind| format!("{kind:?}"));
-    assert_eq!(open, [ApprovalKind::Plan, ApprovalKind::Tool]);
+    let open: Vec<_> = second.open.iter().map(|open| (open.kind, open.tool_use_id.as_str())).collect();
+    assert_eq!(open, [(ApprovalKind::Tool, "open"), (ApprovalKind::Plan, "plan")], "oldest first");
+    assert!(second.open.iter().all(|open| open.tool_name == "Bash" && open.asked_of == AskedOf::Operator));
 }
 
 pub async fn nothing_is_created_below_a_deleted_session(store: Arc<dyn Store>) {
@@ -185,4 +185,117 @@ pub async fn nothing_is_created_below_a_deleted_session(store: Arc<dyn Store>) {
         assert!(matches!(refusal, Refusal::NoSuchSession(who) if who == id), "{refusal:?}");
     }
     assert!(store.sessions_with_state().await.unwrap().is_empty());
+}
+
+pub async fn the_first_prompt_becomes_the_title_until_another_is_set(store: Arc<dyn Store>) {
+    let id = create(&*store, "a").await;
+    let title = async || store.session(id).await.unwrap().unwrap().title;
+    assert_eq!(title().await, None);
+    let prompted = |turn, prompt: &str, woken_to| Change::StartTurn {
+        session: id,
+        turn,
+        prompt: prompt.to_owned(),
+        woken_to,
+    };
+    commit(&*store, prompted(1, "Sessions below you have requested approvals.", Some(1))).await;
+    assert_eq!(title().await, None, "the hub's own prompt is no title");
+    commit(&*store, ends(id, 1)).await;
+    commit(&*store, prompted(2, "## Fix the parser\nIt fails.", None)).await;
+    assert_eq!(title().await.as_deref(), Some("Fix the parser"));
+    commit(&*store, ends(id, 2)).await;
+    commit(&*store, prompted(3, "Now the tests", None)).await;
+    assert_eq!(title().await.as_deref(), Some("Fix the parser"), "it is derived once");
+    commit(&*store, Change::SetTitle(id, "Parser".to_owned())).await;
+    assert_eq!(title().await.as_deref(), Some("Parser"));
+    let listed = store.sessions_with_state().await.unwrap();
+    assert_eq!(listed[0].row.title.as_deref(), Some("Parser"));
+    let nobody = SessionId::random();
+    let refusal = refused(&*store, Change::SetTitle(nobody, "x".to_owned())).await;
+    assert!(matches!(refusal, Refusal::NoSuchSession(id) if id == nobody));
+}
+
+pub async fn a_session_is_archived_until_it_works_or_asks_again(store: Arc<dyn Store>) {
+    let id = create(&*store, "a").await;
+    start_run(&*store, id).await;
+    let archived = async || store.session(id).await.unwrap().unwrap().archived_at;
+    commit(&*store, Change::Archive(id)).await;
+    assert_eq!(archived().await, Some(NOW));
+    commit(&*store, Change::Unarchive(id)).await;
+    assert_eq!(archived().await, None);
+    commit(&*store, Change::Archive(id)).await;
+    start_turn(&*store, id, 1).await;
+    assert_eq!(archived().await, None, "it works");
+    commit(&*store, ends(id, 1)).await;
+    commit(&*store, Change::Archive(id)).await;
+    ask(&*store, question(id, 0, "outside")).await;
+    assert_eq!(archived().await, None, "it asks");
+}
+
+pub async fn a_busy_session_cannot_be_archived(store: Arc<dyn Store>) {
+    let [works, asks] = [create(&*store, "works").await, create(&*store, "asks").await];
+    start_run(&*store, asks).await;
+    start_turn(&*store, works, 1).await;
+    let approval = ask(&*store, question(asks, 0, "outside")).await;
+    for id in [works, asks] {
+        assert!(matches!(refused(&*store, Change::Archive(id)).await, Refusal::Busy(_)));
+    }
+    commit(&*store, ends(works, 1)).await;
+    commit(&*store, allows(approval)).await;
+    for id in [works, asks] {
+        commit(&*store, Change::Archive(id)).await;
+    }
+}
+
+pub async fn the_name_of_an_archived_session_is_taken(store: Arc<dyn Store>) {
+    let id = create(&*store, "a").await;
+    commit(&*store, Change::Archive(id)).await;
+    let again = Change::CreateSession(Box::new(new_session("a")));
+    let refusal = refused(&*store, again).await;
+    assert!(matches!(&refusal, Refusal::ArchivedNameTaken(name) if name == "a"), "{refusal}");
+    assert_eq!(session_named(&*store, "a").await.unwrap().id, id);
+}
+
+pub async fn a_session_is_listed_with_its_unfinished_calls_and_its_last_event(store: Arc<dyn Store>) {
+    let id = create(&*store, "a").await;
+    let key = start_run(&*store, id).await;
+    let listed = async || store.sessions_with_state().await.unwrap().remove(0);
+    assert_eq!(listed().await.last_event_at, None);
+    start_turn(&*store, id, 1).await;
+    let call = |turn, tool_use_id: &str| CallRow {
+        key,
+        turn,
+        tool_use_id: tool_use_id.to_owned(),
+        tool_name: "Bash".to_owned(),
+        digest: String::new(),
+        request_id: String::new(),
+        verdict: Verdict::NoOpinion,
+        summary: format!("run {tool_use_id}"),
+    };
+    let seen =
+        |turn, tool_use_id: &str| Change::Call(Box::new(call(turn, tool_use_id)), CallInput::default());
+    commit(&*store, seen(1, "lost")).await;
+    commit(&*store, ends(id, 1)).await;
+    assert!(listed().await.calls.is_empty(), "no turn runs");
+    start_turn(&*store, id, 2).await;
+    for n in 1..=25 {
+        commit(&*store, seen(2, &n.to_string())).await;
+    }
+    commit(&*store, Change::ReleaseKeys(key, "24".to_owned())).await;
+    let calls = listed().await.calls;
+    assert_eq!(calls.len(), 20, "the number is limited");
+    assert_eq!((calls[0].tool_use_id.as_str(), calls[1].summary.as_str()), ("25", "run 23"), "newest first");
+    assert_eq!(listed().await.last_event_at, None);
+    store.commit(NOW + 3, vec![says(id, 2, "a"), says(id, 2, "b")]).await.unwrap();
+    store.commit(NOW + 7, vec![says(id, 2, "c")]).await.unwrap();
+    assert_eq!(listed().await.last_event_at, Some(NOW + 7));
+}
+
+pub async fn the_newest_sessions_include_deleted_ones(store: Arc<dyn Store>) {
+    let [a, b, c] = [create(&*store, "a").await, create(&*store, "b").await, create(&*store, "c").await];
+    commit(&*store, Change::DeleteSession(b)).await;
+    let newest = async |limit| -> Vec<SessionId> {
+        store.newest_sessions(limit).await.unwrap().into_iter().map(|row| row.id).collect()
+    };
+    assert_eq!(newest(10).await, [c, b, a]);
+    assert_eq!(newest(2).await, [c, b]);
 }

@@ -7,9 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use git2::{Oid, Repository, Signature};
-use plexus_protocol::worktree::{Worktree, WorktreeChanges};
+use plexus_protocol::claudecode::{MergeHow, Person};
+use plexus_protocol::worktree::{BranchState, Worktree, WorktreeChanges};
 use plexus_worktree::{
-    Baseline, Plan, Record, Request, WorktreeDiff, WorktreeError, changes, diff, is_unchanged,
+    Baseline, BranchUpdate, CommitRequest, MergeRequest, Plan, PreparedCommit, PreparedMerge, Record,
+    Request, Shown, WorktreeDiff, WorktreeError, changes, diff, is_unchanged, prepare_commit, prepare_merge,
+    update,
 };
 
 pub struct Ground {
@@ -110,11 +113,71 @@ impl FreshCheckout {
     }
 
     pub fn changes(&self) -> Result<WorktreeChanges, WorktreeError> {
-        changes(&self.worktree, &self.record.initial_state()?)
+        changes(&self.worktree, &self.record.initial_state()?).map(|(changes, _)| changes)
+    }
+
+    pub fn state(&self) -> BranchState {
+        changes(&self.worktree, &self.record.initial_state().unwrap()).unwrap().1
     }
 
     pub fn diff(&self, only: Option<&str>) -> Result<WorktreeDiff, WorktreeError> {
-        diff(&self.worktree, &self.record.initial_state()?, only)
+        let shown = Shown { only: only.map(str::to_owned), context_lines: None };
+        diff(&self.worktree, &self.record.initial_state()?, &shown)
+    }
+
+    pub fn reviewed(&self) -> WorktreeDiff {
+        self.diff(None).unwrap()
+    }
+
+    pub fn prepare_commit(
+        &self,
+        digest: &str,
+        paths: Option<&[&str]>,
+    ) -> Result<PreparedCommit, WorktreeError> {
+        let request = CommitRequest {
+            digest: digest.to_owned(),
+            message: "Do the work\n\nAll of it.".to_owned(),
+            author: Some(operator()),
+            paths: paths.map(|paths| paths.iter().map(|&path| path.to_owned()).collect()),
+        };
+        prepare_commit(&self.worktree, &self.record.initial_state()?, &request)
+    }
+
+    /// Reviews and commits everything, and returns the new head.
+    pub fn commit_reviewed(&self) -> Result<String, WorktreeError> {
+        let prepared = self.prepare_commit(&self.reviewed().digest.unwrap(), None)?;
+        update(&prepared.update)?;
+        Ok(prepared.update.new)
+    }
+
+    pub fn prepare_merge(&self, head: &str, how: MergeHow) -> Result<PreparedMerge, WorktreeError> {
+        let into = self.worktree.base_branch.clone().unwrap();
+        self.prepare_merge_into(head, how, &into)
+    }
+
+    pub fn prepare_merge_into(
+        &self,
+        head: &str,
+        how: MergeHow,
+        into: &str,
+    ) -> Result<PreparedMerge, WorktreeError> {
+        let request = MergeRequest {
+            head: head.to_owned(),
+            into: into.to_owned(),
+            onto: None,
+            how,
+            message: None,
+            author: Some(operator()),
+        };
+        prepare_merge(&self.worktree, &request)
+    }
+
+    /// Merges without conflicts.
+    pub fn merge(&self, head: &str, how: MergeHow) -> Result<BranchUpdate, WorktreeError> {
+        match self.prepare_merge(head, how)? {
+            PreparedMerge::Ready(ready) => update(&ready).map(|()| ready),
+            PreparedMerge::Conflicts { files, .. } => panic!("{files:?}"),
+        }
     }
 
     /// Records the present differences, as after setup.
@@ -129,6 +192,35 @@ impl FreshCheckout {
 
     pub fn repo(&self) -> Repository {
         Repository::open(self.path()).unwrap()
+    }
+}
+
+pub fn operator() -> Person {
+    Person { name: "Olga Operator".to_owned(), email: "olga@example.org".to_owned() }
+}
+
+/// Runs the installed git without any configuration of the user; `None` if there is no git.
+pub fn git(dir: &Path, args: &[&str]) -> Option<String> {
+    let output = std::process::Command::new("git")
+        .args(args)
+        .current_dir(dir)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", "/nonexistent")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .stdin(std::process::Stdio::null())
+        .output()
+        .ok()?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "git {args:?}: {}{}", text(&output.stdout), text(&output.stderr));
+    Some(text(&output.stdout))
+}
+
+/// Checks with the installed git that a repository is sound and a working tree has no changes.
+pub fn assert_clean(dir: &Path) {
+    if let Some(problems) = git(dir, &["fsck", "--strict", "--no-dangling"]) {
+        assert_eq!(problems, "");
+        assert_eq!(git(dir, &["status", "--porcelain"]).unwrap(), "");
     }
 }
 
@@ -147,6 +239,7 @@ pub fn write(root: &Path, path: &str, text: &str) {
 
 pub fn commit(repo: &Repository) -> Oid {
     let mut index = repo.index().unwrap();
+    index.read(true).unwrap();
     index.add_all(["*"], git2::IndexAddOption::DEFAULT, None).unwrap();
     index.write().unwrap();
     let tree = repo.find_tree(index.write_tree().unwrap()).unwrap();

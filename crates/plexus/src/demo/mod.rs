@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plexus_core::{Caller, Door, Hub, ShutDown};
+use plexus_core::{Caller, Door, Hub, Launcher, ShutDown};
 use plexus_protocol::Principal;
 use plexus_server::{Config, Serving};
 use serde::de::DeserializeOwned;
@@ -81,7 +81,7 @@ fn config(args: &DemoArgs, folder: &Path) -> Result<Config, ExpectedError> {
     let claude = folder.join("claude");
     std::os::unix::fs::symlink(&config.hub.plexus, &claude).map_err(system)?;
     config.listen = ([127, 0, 0, 1], 0).into();
-    config.hub.claude = claude;
+    config.hub.claude = Launcher::program_only(claude).map_err(system)?;
     // No credential of the user reaches an agent.
     config.hub.clean_env = true;
     config.hub.session_env = vec!["PATH".to_owned()];

@@ -1,5 +1,6 @@
 //! Checks whether a hub is running, its version, and whether its port is reachable.
 
+use plexus_core::Launcher;
 use plexus_server::{Config, DataDir};
 use serde_json::Value;
 
@@ -24,9 +25,9 @@ impl RunningHub {
         Some(Self { version, announced: up::announced(&hub.dir) })
     }
 
-    /// The Claude Code program that it starts; `None` if an earlier version does not say.
-    pub(super) fn claude(&self) -> Option<&str> {
-        self.announced["claude"].as_str()
+    /// The command with which it starts Claude Code; `None` if an earlier version does not say.
+    pub(super) fn claude(&self) -> Option<Launcher> {
+        serde_json::from_value(self.announced["claude"].clone()).ok()
     }
 }
 

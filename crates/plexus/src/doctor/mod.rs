@@ -7,15 +7,15 @@ mod login;
 mod namespaces;
 mod system;
 
-use std::path::{Path, PathBuf};
-
 use clap::Args;
+use plexus_core::Launcher;
 use serde::Serialize;
 
 use crate::cli::ServeArgs;
 use crate::error::ExpectedError;
 use crate::hub::{HubClient, JsonArg, block_on};
 use crate::output;
+use crate::plural::counted;
 use crate::settings::{self, DataDirArg};
 use crate::terminal::one_line;
 use claude::ChosenBy;
@@ -96,8 +96,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), ExpectedError> {
     }
     match problems {
         0 => Ok(()),
-        1 => Err(ExpectedError::Refused("1 check failed".to_owned())),
-        several => Err(ExpectedError::Refused(format!("{several} checks failed"))),
+        some => Err(ExpectedError::Refused(format!("{} failed", counted(some, "check", "checks")))),
     }
 }
 
@@ -105,27 +104,28 @@ fn check_all(args: &DoctorArgs) -> Result<Vec<Finding>, ExpectedError> {
     let dir = args.data_dir.resolve()?;
     let serve = ServeArgs { listen: None, data_dir: args.data_dir.clone(), claude: None, background: false };
     let given = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let unusable = |why: String| {
+        vec![problem("settings", why, "fix plexus.toml or the variable; see docs/configuration.md")]
+    };
+    let claude = match given("PLEXUS_CLAUDE").map(Launcher::parse).transpose() {
+        Ok(claude) => claude,
+        Err(error) => return Ok(unusable(format!("PLEXUS_CLAUDE is not a command: {error}"))),
+    };
     let serve = ServeArgs {
         listen: given("PLEXUS_LISTEN").and_then(|listen| listen.to_str()?.parse().ok()),
-        claude: given("PLEXUS_CLAUDE").map(PathBuf::from),
+        claude,
         ..serve
     };
     let config = match settings::config(serve) {
         Ok(config) => config,
-        Err(error) => {
-            return Ok(vec![problem(
-                "settings",
-                error.to_string(),
-                "fix plexus.toml; see docs/configuration.md",
-            )]);
-        }
+        Err(error) => return Ok(unusable(error.to_string())),
     };
     let file = dir.join("plexus.toml");
     let settings = if file.exists() { file.display().to_string() } else { "defaults".to_owned() };
     let hub = HubClient::of(&args.data_dir)?;
     let running = block_on(async { Ok(RunningHub::of(&hub).await) })?;
     let claude = match running.as_ref().and_then(RunningHub::claude) {
-        Some(program) => claude::check(Path::new(program), ChosenBy::RunningHub),
+        Some(launcher) => claude::check(&launcher, ChosenBy::RunningHub),
         None => claude::check(&config.hub.claude, ChosenBy::Settings),
     };
     let login = login::check(|name| std::env::var_os(name), config.hub.user_settings.as_deref());

@@ -12,6 +12,7 @@ use super::Reviewed;
 use super::diff::{self, Edit, Occurrences};
 use super::original::{Escapes, comparable, original};
 use super::question::{Question, questions};
+use super::risk;
 use super::row::{Row, Tone};
 use crate::escape::exact;
 
@@ -63,11 +64,11 @@ fn is_escaped(rows: &[Row]) -> bool {
 pub(crate) fn title(approval: &Approval) -> String {
     match approval.kind {
         ApprovalKind::Tool => {
-            format!("{} wants to use {}", approval.session_name, exact(&approval.tool_name))
+            format!("{} wants to use {}", approval.session_label(), exact(&approval.tool_name))
         }
-        ApprovalKind::Question => format!("{} asks a question", approval.session_name),
-        ApprovalKind::Plan => format!("{} presents a plan", approval.session_name),
-        ApprovalKind::Budget => format!("{} needs more budget", approval.session_name),
+        ApprovalKind::Question => format!("{} asks a question", approval.session_label()),
+        ApprovalKind::Plan => format!("{} presents a plan", approval.session_label()),
+        ApprovalKind::Budget => format!("{} needs more budget", approval.session_label()),
     }
 }
 
@@ -77,6 +78,7 @@ fn head(approval: &Approval, now: u64) -> Vec<Row> {
     if let Some(reason) = &approval.reason {
         rows.push(Row::exact(Tone::Dim, "because: ", reason));
     }
+    rows.extend(risk::rows(approval, now));
     if let Some(path) = &approval.blocked_path {
         rows.push(Row::exact(Tone::Warn, "accesses ", path));
     }

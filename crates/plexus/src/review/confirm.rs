@@ -28,14 +28,18 @@ pub(crate) fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Shows all rows, then asks.
+/// Shows all rows of a call, then asks whether to allow it.
 pub(crate) async fn confirm(typed: &mut Typed, rows: &[Row], question: &str) -> Confirmed {
-    let question = format!("{question} y allows, n leaves it open: ");
-    if show(typed, rows, &question).await == Confirmed::No {
+    yes_or_no(typed, rows, &format!("{question} y allows, n leaves it open: ")).await
+}
+
+/// Shows all rows, then asks. `question` says what yes and no do.
+pub(crate) async fn yes_or_no(typed: &mut Typed, rows: &[Row], question: &str) -> Confirmed {
+    if show(typed, rows, question).await == Confirmed::No {
         return Confirmed::No;
     }
     loop {
-        prompt(&question);
+        prompt(question);
         match line(typed).await.map(|line| line.to_ascii_lowercase()).as_deref() {
             Some("y" | "yes") => return Confirmed::Yes,
             Some("n" | "no" | "q") | None => return Confirmed::No,

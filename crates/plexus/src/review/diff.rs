@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use plexus_core::edited::{DiffLine, Mark, line_diff};
+use plexus_protocol::Hunk;
 
 use super::row::{Row, Tone};
 
@@ -35,6 +36,31 @@ pub(crate) fn rows(old: &str, new: &str) -> Vec<Row> {
 /// A diff of two texts with line numbers, from line 1 on.
 pub(crate) fn numbered(old: &str, new: &str) -> Vec<Row> {
     Numbers { old: 1, new: 1 }.rows(&line_diff(old, new))
+}
+
+/// The parts of a file that a call has changed, with the line numbers that Claude Code reports.
+pub(crate) fn hunks(hunks: &[Hunk]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for hunk in hunks {
+        if !rows.is_empty() {
+            rows.push(Row::new(Tone::Dim, "⋮"));
+        }
+        let lines: Vec<DiffLine> = hunk.lines.iter().map(|line| diff_line(line)).collect();
+        let first = |number: u64| usize::try_from(number).unwrap_or_default();
+        rows.extend(Numbers { old: first(hunk.old_start), new: first(hunk.new_start) }.rows(&lines));
+    }
+    rows
+}
+
+/// A line of a hunk: a mark and the text.
+fn diff_line(line: &str) -> DiffLine {
+    let mark = match line.as_bytes().first() {
+        Some(b'+') => Mark::Added,
+        Some(b'-') => Mark::Removed,
+        Some(b'\\') => Mark::Note,
+        _ => Mark::Same,
+    };
+    DiffLine { mark, text: line.get(1..).unwrap_or(line).to_owned() }
 }
 
 /// A new text.

@@ -8,6 +8,7 @@ pub(crate) mod diff;
 pub(crate) mod original;
 pub(crate) mod page;
 pub(crate) mod question;
+pub(crate) mod risk;
 pub(crate) mod row;
 pub(crate) mod width;
 

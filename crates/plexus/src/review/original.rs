@@ -27,7 +27,7 @@ pub(crate) enum Escapes {
 pub(crate) fn original(approval: &Approval) -> (Approval, Escapes) {
     let mut asked = approval.clone();
     // The description is not part of the digest.
-    for words in [&mut asked.reason, &mut asked.blocked_path].into_iter().flatten() {
+    for words in [&mut asked.reason, &mut asked.blocked_path, &mut asked.said].into_iter().flatten() {
         *words = decoded(words, &mut || Meaning::Character);
     }
     for opinion in asked.passed.iter_mut().filter_map(|passed| passed.opinion.as_mut()) {

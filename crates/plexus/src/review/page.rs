@@ -3,6 +3,7 @@
 
 use super::row::{Row, fit};
 use crate::paint::Paint;
+use crate::plural::counted;
 
 /// How much of the content was on the screen.
 #[derive(Debug, Default)]
@@ -95,12 +96,12 @@ impl Pager {
     /// The longest possible progress text.
     pub(crate) fn longest_progress(&self) -> String {
         let all = self.lines.len();
-        format!("{all} of {all} lines shown")
+        format!("{all} of {} shown", counted(all, "line", "lines"))
     }
 
     /// The progress text.
     pub(crate) fn progress(&self) -> String {
-        format!("{} of {} lines shown", self.next, self.lines.len())
+        format!("{} of {} shown", self.next, counted(self.lines.len(), "line", "lines"))
     }
 }
 

@@ -1,5 +1,5 @@
-//! Parses the arguments of `plexus run` that need more than a string: the prompt from stdin or a file, the MCP servers of a file
-//! and the budget. They are checked before a hub is started; `modes` checks the mode and the policy.
+//! Parses the arguments of `plexus run` that need more than a string: the prompt from stdin or a file, the MCP servers or hooks
+//! of a file, and the budget. They are checked before a hub is started; `modes` checks the mode and the policy.
 
 use std::io::Read as _;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::error::{ExpectedError, system};
 
 /// The prompt: `-` reads stdin, `@FILE` reads a file.
-pub(super) fn prompt(given: &str) -> Result<String, ExpectedError> {
+pub(crate) fn prompt(given: &str) -> Result<String, ExpectedError> {
     let text = match (given, given.strip_prefix('@')) {
         ("-", _) => {
             let mut text = String::new();
@@ -16,7 +16,7 @@ pub(super) fn prompt(given: &str) -> Result<String, ExpectedError> {
             text
         }
         (_, Some(file)) => std::fs::read_to_string(file).map_err(|error| {
-            let message = format!("cannot read {file}: {error}. If the prompt itself starts with @, pass it on stdin: `plexus run -`");
+            let message = format!("cannot read {file}: {error}. If the prompt itself starts with @, pass `-` and the text on stdin");
             ExpectedError::Usage(message)
         })?,
         (text, None) => text.to_owned(),
@@ -35,6 +35,19 @@ pub(super) fn mcp_servers(file: &std::path::Path) -> Result<Map<String, Value>, 
     match read["mcpServers"].take() {
         Value::Object(servers) => Ok(servers),
         _ => Err(usage("the file has no `mcpServers` object".to_owned())),
+    }
+}
+
+/// The hooks in a file: a settings file of Claude Code with `hooks`, or the content of `hooks` alone. The hub checks them.
+pub(super) fn hooks(file: &std::path::Path) -> Result<Map<String, Value>, ExpectedError> {
+    let usage = |why: String| ExpectedError::Usage(format!("--hooks {}: {why}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| usage(error.to_string()))?;
+    let mut read: Map<String, Value> =
+        serde_json::from_str(&text).map_err(|error| usage(error.to_string()))?;
+    match read.remove("hooks") {
+        Some(Value::Object(hooks)) => Ok(hooks),
+        Some(_) => Err(usage("`hooks` is not an object".to_owned())),
+        None => Ok(read),
     }
 }
 
@@ -67,6 +80,23 @@ mod tests {
         assert_eq!([budget("2.5"), budget("$1")], [Ok(2.5), Ok(1.0)]);
         for invalid in ["0", "-1", "NaN", "inf", "two"] {
             assert!(budget(invalid).is_err(), "{invalid}");
+        }
+    }
+
+    #[test]
+    fn hooks_are_read_from_a_settings_file_or_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("hooks.json");
+        for text in [r#"{"hooks": {"Stop": []}, "model": "x"}"#, r#"{"Stop": []}"#] {
+            std::fs::write(&file, text).unwrap();
+            assert_eq!(Value::Object(hooks(&file).unwrap()), serde_json::json!({"Stop": []}));
+        }
+        for text in ["[]", r#"{"hooks": []}"#, "{"] {
+            std::fs::write(&file, text).unwrap();
+            assert!(
+                matches!(hooks(&file), Err(ExpectedError::Usage(why)) if why.contains("--hooks")),
+                "{text}"
+            );
         }
     }
 

@@ -1,12 +1,15 @@
 //! Answers approvals at the terminal: shows them in sequence and interprets typed lines. A line typed before an approval was shown never
 //! answers it, and no line allows a call that was not shown in full.
 
+use std::path::PathBuf;
+
 use plexus_protocol::claudecode::Status;
 use plexus_protocol::{Approval, ApprovalKind, ApprovalStatus, Object};
 use serde_json::{Value, json};
 
 use super::question::{self, TypedAnswer};
 use super::screen::{Bottom, OutputMode};
+use super::typed_command::TypedLine;
 use super::{Purpose, TerminalSession};
 use crate::answer_confirmation::{self, Outcome};
 use crate::approve::allow;
@@ -17,7 +20,7 @@ use crate::review::page::height_above;
 use crate::review::question::{Reply, confirm_free_text, questions};
 use crate::review::{self, Pager, Reviewed, Row};
 use crate::terminal::{now, one_line, size};
-use crate::{remember, show};
+use crate::{attached, remember, show};
 
 /// How the next typed line is interpreted.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,7 +76,7 @@ impl Awaiting {
 
 impl TerminalSession<'_> {
     /// Adds an approval of the session or of a session below it.
-    pub(super) fn add_approval(&mut self, reviewed: Reviewed) {
+    pub(super) fn add_approval(&mut self, mut reviewed: Reviewed) {
         let approval = &reviewed.approval;
         let known = self.open.iter().any(|open| open.approval.id == approval.id);
         if approval.status != ApprovalStatus::Pending || known {
@@ -85,6 +88,10 @@ impl TerminalSession<'_> {
         if self.input_closed {
             self.print_answer_command(&reviewed.approval);
             return;
+        }
+        if reviewed.approval.session_id == self.id {
+            // It is already on the screen, just above.
+            reviewed.approval.said = None;
         }
         self.open.push_back(reviewed);
         if self.open.len() == 1 {
@@ -99,7 +106,7 @@ impl TerminalSession<'_> {
         }
         let id = approval.id.to_string();
         let id = show::short(&id);
-        let name = &approval.session_name;
+        let name = approval.session_label();
         self.screen.say(&format!(
             "plexus: {name} needs approval: `plexus approve {id}`, or `plexus deny {id} -m WHY`"
         ));
@@ -301,12 +308,56 @@ impl TerminalSession<'_> {
         Ok(())
     }
 
-    /// Sends a message to the agent: into its turn, or as the next prompt.
+    /// Handles a line for the agent: a command of Plexus, or text.
     async fn send(&mut self, line: &str) -> Result<(), ExpectedError> {
         if self.purpose != Purpose::Stay || line.trim().is_empty() {
             return Ok(());
         }
-        let words = json!({"session_id": self.id, "prompt": line});
+        match TypedLine::read(line) {
+            TypedLine::Text(text) => return self.send_text(&text).await,
+            TypedLine::Compact(instructions) => {
+                let params = json!({"session_id": self.id, "instructions": instructions});
+                let started = self.hub.client.call("claudecode.compact", params).await;
+                return self.report_refusal(started);
+            }
+            TypedLine::Attach(file) => self.attach_file(file),
+            TypedLine::AttachWhat => self.screen.say("plexus: name a file: /attach shot.png"),
+            TypedLine::Unknown(word) => self.screen.say(&format!(
+                "plexus: /{word} is not a command here. /compact [INSTRUCTIONS] and /attach FILE are; other text goes to the agent \
+                 literally. To send this line as text, start it with a space."
+            )),
+        }
+        Ok(())
+    }
+
+    /// Adds a file to the next message.
+    fn attach_file(&mut self, file: PathBuf) {
+        let mut files = self.attached.clone();
+        files.push(file);
+        match attached::read(&files) {
+            Ok(_) => {
+                self.attached = files;
+                self.screen.say("plexus: attached to your next line");
+            }
+            Err(error) => self.screen.say(&format!("plexus: {}", one_line(&error.to_string(), 400))),
+        }
+    }
+
+    /// Sends a message to the agent: into its turn, or as the next prompt.
+    async fn send_text(&mut self, line: &str) -> Result<(), ExpectedError> {
+        let mut words = json!({"session_id": self.id, "prompt": line});
+        if !self.attached.is_empty() {
+            // The files may have changed since.
+            match attached::read(&self.attached) {
+                Ok(files) => words["attachments"] = Value::Array(files),
+                Err(error) => {
+                    self.attached.clear();
+                    self.screen
+                        .say(&format!("plexus: {}; nothing was sent", one_line(&error.to_string(), 400)));
+                    return Ok(());
+                }
+            }
+        }
         let (first, other) = match self.busy() {
             true => ("claudecode.send", "claudecode.chat_async"),
             false => ("claudecode.chat_async", "claudecode.send"),
@@ -317,6 +368,13 @@ impl TerminalSession<'_> {
         {
             sent = self.hub.client.call(other, words).await;
         }
+        if sent.is_ok() {
+            self.attached.clear();
+        }
+        self.report_refusal(sent)
+    }
+
+    fn report_refusal(&mut self, sent: Result<Value, CallError>) -> Result<(), ExpectedError> {
         match sent.map_err(|error| self.hub.explain(error)) {
             Ok(_) => Ok(()),
             Err(ExpectedError::Refused(why)) => {

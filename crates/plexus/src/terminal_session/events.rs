@@ -214,7 +214,7 @@ impl TerminalSession<'_> {
     }
 
     async fn is_below(&self, other: SessionId) -> Result<bool, ExpectedError> {
-        let sessions = self.hub.sessions().await?;
+        let sessions = self.hub.all_sessions().await?;
         let mut rest = sessions.iter().skip_while(|session| session.id != self.id);
         let Some(own) = rest.next() else { return Ok(false) };
         Ok(rest.take_while(|session| session.depth > own.depth).any(|session| session.id == other))

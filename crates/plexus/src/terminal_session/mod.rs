@@ -10,9 +10,11 @@ mod question;
 mod screen;
 mod text_stream;
 mod transcript;
+mod typed_command;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::IsTerminal as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use plexus_protocol::SessionId;
@@ -137,6 +139,8 @@ pub(crate) struct TerminalSession<'a> {
     stream: TextStream,
     /// Lines that wait until the approval on the screen is answered.
     held_lines: HeldLines,
+    /// Files for the next message.
+    attached: Vec<PathBuf>,
     /// Ctrl-C was pressed in this turn.
     interrupting: bool,
     /// Stdin has ended or is not a terminal.
@@ -168,6 +172,7 @@ impl<'a> TerminalSession<'a> {
             held: String::new(),
             stream: TextStream::default(),
             held_lines: HeldLines::default(),
+            attached: Vec::new(),
             interrupting: false,
             input_closed: output_mode != OutputMode::Terminal,
             next: EventPosition::START,
@@ -203,6 +208,11 @@ impl<'a> TerminalSession<'a> {
         let ended = self.event_loop(start).await;
         self.typed.discard_at_end();
         ended
+    }
+
+    /// The typed lines, for a prompt after the conversation. A second reader would compete for them.
+    pub(crate) fn typed(&mut self) -> &mut Typed {
+        &mut self.typed
     }
 
     async fn event_loop(&mut self, start: &Start) -> Result<Status, ExpectedError> {

@@ -3,14 +3,16 @@
 
 use std::collections::HashMap;
 
-use plexus_protocol::Object;
+use plexus_protocol::{Hunk, Object};
 use serde_json::Value;
 
 use super::text_stream::{Part, Place};
+use crate::attached;
 use crate::escape::safe;
 use crate::markdown;
 use crate::model_errors;
 use crate::paint::{Ink, Paint};
+use crate::plural::counted;
 use crate::review::width::cut;
 use crate::review::{Row, Tone, diff, fit};
 use crate::show::{Requested, changed, output_text};
@@ -119,7 +121,11 @@ impl Transcript {
             "complete" => {
                 let (cost, calls) =
                     (event["cost_usd"].as_f64().unwrap_or(0.0), event["num_turns"].as_u64().unwrap_or(0));
-                vec![Row::led(Tone::Dim, "* ", &format!("complete, ${cost:.4}, {calls} model calls"))]
+                vec![Row::led(
+                    Tone::Dim,
+                    "* ",
+                    &format!("complete, ${cost:.4}, {}", counted(calls, "model call", "model calls")),
+                )]
             }
             "error" => {
                 let message = text("message").trim_end();
@@ -128,6 +134,10 @@ impl Transcript {
                 rows.extend(stderr.map(|line| Row::led(Tone::Dim, "  | ", line)));
                 rows.extend(model_errors::advice(message).map(|advice| Row::led(Tone::Warn, "! ", advice)));
                 rows
+            }
+            "start" => Row::lines(Tone::Dim, "", &attached::lines(&event["attachments"])?),
+            "system" if text("subtype") == "sent" => {
+                Row::lines(Tone::Dim, "", &attached::lines(&event["data"]["attachments"])?)
             }
             "system" => vec![Row::led(Tone::Warn, "! ", &model_errors::notice(event)?)],
             _ => return None,
@@ -141,11 +151,12 @@ impl Transcript {
             if change.shown == Shown::ByApproval {
                 return None;
             }
-            let mut rows = change.rows();
+            let patch: Vec<Hunk> = serde_json::from_value(event["patch"].clone()).unwrap_or_default();
+            let mut rows = if patch.is_empty() { change.rows() } else { indented(diff::hunks(&patch)) };
             let more = rows.len().saturating_sub(CHANGE_LINES);
             if more > 0 {
                 rows.truncate(CHANGE_LINES);
-                rows.push(Row::led(Tone::Dim, "  ", &format!("… {}", lines(more))));
+                rows.push(Row::led(Tone::Dim, "  ", &format!("… {}", counted(more, "line", "lines"))));
             }
             return Some(rows);
         }
@@ -156,7 +167,7 @@ impl Transcript {
         let above = all.len().saturating_sub(OUTPUT_LINES);
         let mut rows = Vec::new();
         if above > 0 {
-            rows.push(Row::led(Tone::Dim, lead, &format!("… {} above", lines(above))));
+            rows.push(Row::led(Tone::Dim, lead, &format!("… {} above", counted(above, "line", "lines"))));
         }
         let shown = all.get(above..).unwrap_or_default();
         rows.extend(shown.iter().map(|line| Row::led(tone, lead, &one_line(line, LONGEST))));
@@ -168,7 +179,7 @@ impl Transcript {
 }
 
 impl FileChange {
-    /// The change without line numbers: only an approval has the text of the file.
+    /// The change without line numbers, from the input of the call.
     fn rows(&self) -> Vec<Row> {
         let text = |fields: &Object, name: &str| {
             fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -182,12 +193,12 @@ impl FileChange {
             }
             _ => edit(&self.input),
         };
-        rows.into_iter().map(|row| Row { lead: format!("  {}", row.lead).into(), ..row }).collect()
+        indented(rows)
     }
 }
 
-fn lines(count: usize) -> String {
-    if count == 1 { "1 line".to_owned() } else { format!("{count} lines") }
+fn indented(rows: Vec<Row>) -> Vec<Row> {
+    rows.into_iter().map(|row| Row { lead: format!("  {}", row.lead).into(), ..row }).collect()
 }
 
 #[cfg(test)]
@@ -220,6 +231,14 @@ mod tests {
         let mut transcript = Transcript::new(Paint::Plain);
         assert_eq!(transcript.event(&call, 40).unwrap(), "> Edit /a.rs");
         assert_eq!(transcript.event(&result, 40).unwrap(), "    a\n  - b\n  + c");
+        transcript.event(&call, 40);
+        let lines = [" x", "-b", "+c", "+d", " y"];
+        let patch = json!([{"old_start": 9, "new_start": 9, "lines": lines}, {"old_start": 30, "new_start": 31, "lines": ["-z"]}]);
+        let numbered = json!({"type": "tool_result", "tool_use_id": "t", "output": "done", "patch": patch});
+        assert_eq!(
+            transcript.event(&numbered, 40).unwrap(),
+            "   9   x\n  10 - b\n  10 + c\n  11 + d\n  12   y\n  ⋮\n  30 - z"
+        );
         transcript.event(&call, 40);
         transcript.event(&json!({"type": "approval_requested", "tool_use_id": "t"}), 40);
         assert_eq!(transcript.event(&result, 40), None);

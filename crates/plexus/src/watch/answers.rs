@@ -33,7 +33,7 @@ pub(super) fn to_session(
     message: &str,
 ) -> Vec<Effect> {
     let Some(session) = model.session_of(id) else { return Vec::new() };
-    let done = format!("{}: {message}", session.name);
+    let done = format!("{}: {message}", session.path);
     vec![Effect::Call { method, params: json!({"session_id": session.id}), answers: None, done }]
 }
 

@@ -34,7 +34,7 @@ pub(super) fn foot(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Pain
         }
         Mode::Confirming(_) if !model.message.is_empty() => (Tone::Warn, model.message.clone()),
         Mode::Confirming(Confirmation::Stop(id)) => {
-            let name = model.session_of(Some(*id)).map_or_else(String::new, |it| it.name.to_string());
+            let name = model.session_of(Some(*id)).map_or_else(String::new, |it| it.path.clone());
             (Tone::Strong, format!("Stop {name} and all below it? y / n"))
         }
         Mode::Confirming(Confirmation::Edited(..)) => {

@@ -6,6 +6,7 @@ use plexus_protocol::SessionId;
 use serde_json::Value;
 
 use crate::model_errors;
+use crate::plural::counted;
 use crate::review::{Row, Tone};
 use crate::show::{Requested, changed, output_text};
 use crate::terminal::one_line;
@@ -98,9 +99,12 @@ fn rows(event: &Value) -> Vec<Row> {
             let mut rows = Row::lines(tone, "  ", &output);
             if rows.len() > RESULT_LINES {
                 let more = rows.len() - RESULT_LINES;
-                let lines = if more == 1 { "line" } else { "lines" };
                 rows.truncate(RESULT_LINES);
-                rows.push(Row::led(Tone::Dim, "  ", &format!("… {more} more {lines}")));
+                rows.push(Row::led(
+                    Tone::Dim,
+                    "  ",
+                    &format!("… {}", counted(more, "more line", "more lines")),
+                ));
             }
             rows
         }

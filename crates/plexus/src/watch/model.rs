@@ -192,14 +192,13 @@ impl Default for Model {
 impl Model {
     /// The sessions that pass the filter.
     pub(crate) fn sessions_shown(&self) -> Vec<&SessionView> {
-        self.sessions.iter().filter(|session| self.matches_filter(session.name.as_str())).collect()
+        self.sessions.iter().filter(|session| self.matches_filter(&session.path)).collect()
     }
 
     /// The approvals that pass the filter.
     pub(crate) fn approvals_shown(&self) -> Vec<&Approval> {
-        let matches_filter = |it: &&Approval| {
-            self.matches_filter(it.session_name.as_str()) || self.matches_filter(&it.tool_name)
-        };
+        let matches_filter =
+            |it: &&Approval| self.matches_filter(it.session_label()) || self.matches_filter(&it.tool_name);
         self.approvals.iter().filter(matches_filter).collect()
     }
 

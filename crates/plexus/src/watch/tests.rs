@@ -29,8 +29,9 @@ fn id(number: u32) -> String {
 }
 
 fn session(number: u32, name: &str, depth: u32, status: &str) -> SessionView {
+    let path = if depth == 0 { name.to_owned() } else { format!("lead/{name}") };
     let view = json!({
-        "id": id(number), "name": name, "status": status, "turn": 1, "working_dir": "/work", "channel": "control",
+        "id": id(number), "name": name, "path": path, "status": status, "turn": 1, "working_dir": "/work", "channel": "control",
         "loopback_enabled": true, "policy": "own_course", "permission_mode": "default", "hub_tools": false,
         "answers_to": {"kind": "operator"}, "depth": depth,
         "pending_approvals": u64::from(status == "awaiting_permission"), "cost_usd": 0.25 * f64::from(number),
@@ -51,7 +52,8 @@ fn approval(number: u32, session: &SessionView, tool: &str, input: Value) -> App
     let mut input = input;
     plexus_protocol::shorten(&mut input, usize::MAX);
     let approval = json!({
-        "id": id(100 + number), "session_id": session.id, "session_name": session.name, "kind": kind,
+        "id": id(100 + number), "session_id": session.id, "session_name": session.name,
+        "session_path": session.path, "kind": kind,
         "tool_name": tool, "tool_use_id": "t", "input": input, "status": "pending",
         "created_at": NOW - 95, "asked_of": {"kind": "operator"}, "cwd": "/work/project", "digest": digest,
     });

@@ -12,8 +12,10 @@ use ratatui::widgets::{Block, Paragraph};
 use super::foot::{foot, help};
 use super::model::{Confirmation, HubState, Mode, Model, Pane};
 use crate::escape::one_line;
+use crate::plural::counted;
 use crate::review::approval::span;
 use crate::review::question::questions;
+use crate::review::risk::labels;
 use crate::review::width::cut;
 use crate::review::{Row, Tone};
 use crate::terminal::{hub_advice, tool_line};
@@ -106,8 +108,8 @@ fn title(model: &Model, frame: &mut Frame<'_>, area: Rect) {
         if model.filter.is_empty() { String::new() } else { format!("  /{}", one_line(&model.filter)) };
     // The most important part first, because a narrow screen cuts the rest.
     let text = format!(
-        " plexus{hub}  {} sessions  {} open  ${cost:.2}{filter}",
-        model.sessions.len(),
+        " plexus{hub}  {}  {} open  ${cost:.2}{filter}",
+        counted(model.sessions.len(), "session", "sessions"),
         model.approvals.len()
     );
     let text = format!("{:<width$}", cut(&text, area.width.into()), width = area.width.into());
@@ -131,7 +133,9 @@ fn session_row(session: &SessionView) -> (Tone, String) {
         Status::Interrupted => (Tone::Dim, "cut "),
     };
     let indent = "  ".repeat(usize::try_from(session.depth).unwrap_or(0).min(8));
-    let mut text = format!("{state} {indent}{}", session.name);
+    // The rows above show the rest of the path, except for the agent outside the hub that a root belongs to.
+    let name = if session.depth == 0 { session.path.as_str() } else { session.name.as_str() };
+    let mut text = format!("{state} {indent}{}", one_line(name));
     if !session.loopback_enabled {
         text.push_str(" NO GATE");
     }
@@ -159,7 +163,8 @@ fn approvals(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) {
     let row = |approval: &&Approval| {
         let age = span(model.now.saturating_sub(approval.created_at));
         let mark = if model.answered.contains(&approval.id) { "… " } else { "" };
-        let line = format!("{age:>3} {mark}{}: {}", approval.session_name, summary(approval));
+        let risks = labels(approval);
+        let line = format!("{age:>3} {mark}{}: {risks}{}", approval.session_label(), summary(approval));
         (Tone::Warn, one_line(&line))
     };
     let rows = shown.iter().map(row).collect();
@@ -276,7 +281,7 @@ fn question(model: &mut Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) 
 }
 
 fn log(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) {
-    let name = model.selected_session().map_or_else(String::new, |session| format!(" of {}", session.name));
+    let name = model.selected_session().map_or_else(String::new, |session| format!(" of {}", session.path));
     let back = if model.log.back > 0 { "; scrolled" } else { "" };
     let inner = framed(frame, area, &format!("Log{name}{back}"), Focus::of(model, Pane::Log));
     let rows = model.log.window(inner.width.into(), inner.height.into());

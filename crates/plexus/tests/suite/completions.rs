@@ -57,6 +57,23 @@ async fn bash_offers_session_names_and_approval_ids_of_the_running_hub() {
 }
 
 #[tokio::test]
+async fn bash_offers_the_rules_and_tokens_to_remove() {
+    let hub = TestHub::start().await;
+    let home = hub.folder.path();
+    let script = script("bash", home).await;
+    let env = [("HOME", home), ("PLEXUS_DATA_DIR", hub.process.data_dir())];
+    assert!(hub.run(&["allow", "Bash(npm test:*)"]).await.status.success());
+    assert!(hub.run(&["tokens", "new", "phone"]).await.status.success());
+    for (words, expected) in [(["rules", "rm"], "1"), (["tokens", "rm"], "phone")] {
+        let offered = in_bash(&script, &words, &env).await;
+        assert_eq!(offered.split_whitespace().next(), Some(expected), "{words:?}: {offered}");
+    }
+    hub.asking_session("fixer").await;
+    let offered = in_bash(&script, &["tokens", "new"], &env).await;
+    assert!(!offered.contains("fixer"), "the name of a new token: {offered}");
+}
+
+#[tokio::test]
 async fn completing_a_session_starts_no_hub() {
     let home = tempfile::tempdir().unwrap();
     let script = script("bash", home.path()).await;

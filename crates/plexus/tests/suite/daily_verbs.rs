@@ -1,11 +1,9 @@
 //! The verbs for daily tasks: `allow`, `rules`, `tokens`, `audit`, `send`, `interrupt`, `rename`, `rm` and `diff`.
 
-use std::path::Path;
-
 use plexus_testkit::pty::Pty;
 use serde_json::{Value, json};
 
-use crate::support::{LIMIT, TestHub, run, text};
+use crate::support::{LIMIT, TestHub, git, run, text};
 
 /// The text that a successful command prints.
 async fn done(hub: &TestHub, args: &[&str]) -> String {
@@ -198,14 +196,6 @@ async fn a_session_is_renamed_and_deleted_after_confirmation() {
     confirmed.expect("deleted fixer").await.unwrap();
     assert_eq!(confirmed.end().await.unwrap(), 0);
     assert_eq!(json_of(&hub, &["ls", "--json"]).await, json!([]));
-}
-
-fn git(dir: &Path, args: &[&str]) {
-    let mut git = std::process::Command::new("git");
-    git.args(["-c", "user.name=t", "-c", "user.email=t@example.org"]).args(args).current_dir(dir);
-    git.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", dir);
-    let done = git.output().unwrap();
-    assert!(done.status.success(), "{args:?}: {}", text(&done.stderr));
 }
 
 #[tokio::test]

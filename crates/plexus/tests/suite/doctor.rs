@@ -102,6 +102,45 @@ async fn the_claude_and_the_login_of_the_running_hub_pass() {
 }
 
 #[tokio::test]
+async fn doctor_and_run_report_an_old_claude_in_the_same_words() {
+    const TOO_OLD: &str = "Claude Code 2.0.75 is too old; 2.1.197 or later is required";
+    let folder = tempfile::tempdir().unwrap();
+    let claude = folder.path().join("old");
+    executable::write(&claude, "#!/bin/sh\necho '2.0.75 (Claude Code)'\n").unwrap();
+    let hub = TestHub::with(folder, "", claude, vec![]).await;
+    let (code, found) = doctor(&hub, &[]).await;
+    assert_eq!((code, of(&found, "claude")["health"].as_str()), (Some(1), Some("wrong")), "{found}");
+    assert!(of(&found, "claude")["found"].as_str().unwrap().contains(TOO_OLD), "{found}");
+    assert!(of(&found, "claude")["fix"].as_str().unwrap().starts_with("run `claude update`"), "{found}");
+    let data_dir = hub.process.data_dir().to_str().unwrap();
+    let refused = run(&["run", "--data-dir", data_dir, "hello"], hub.folder.path()).await;
+    assert_eq!(refused.status.code(), Some(1));
+    let said = text(&refused.stderr);
+    assert!(said.contains(&format!("{TOO_OLD}: run `claude update`")), "{said}");
+}
+
+#[tokio::test]
+async fn a_launcher_is_checked_with_its_arguments() {
+    let folder = tempfile::tempdir().unwrap();
+    let launcher = folder.path().join("launch");
+    // It starts the program as a child, as npx does.
+    executable::write(&launcher, "#!/bin/sh\n[ \"$*\" = '--x a b --version' ] || exit 9\nsh -c \"echo '2.1.200 (Claude Code)'\"\nexit 0\n")
+        .unwrap();
+    let array = serde_json::json!([launcher, "--x", "a b"]).to_string();
+    let mut hub = TestHub::with(folder, "", array.clone().into(), vec![]).await;
+    let (code, found) = doctor(&hub, &[("ANTHROPIC_API_KEY", "fake")]).await;
+    assert_eq!((code, of(&found, "claude")["health"].as_str()), (Some(0), Some("ok")), "{found}");
+    let said = of(&found, "claude")["found"].as_str().unwrap();
+    assert!(said.ends_with("launch --x a b: 2.1.200 (Claude Code) (used by the running hub)"), "{said}");
+    hub.process.terminate().await.unwrap();
+    for (given, what) in [(array.as_str(), "claude"), ("[]", "settings"), ("npx -y x", "settings")] {
+        let (_, found) = doctor(&hub, &[("PLEXUS_CLAUDE", given)]).await;
+        let health = if what == "claude" { "ok" } else { "wrong" };
+        assert_eq!(of(&found, what)["health"], health, "{given}: {found}");
+    }
+}
+
+#[tokio::test]
 async fn a_missing_login_is_a_problem_that_says_how_to_log_in() {
     let hub = TestHub::start().await;
     let (code, found) = doctor(&hub, &[]).await;

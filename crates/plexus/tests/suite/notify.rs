@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use plexus_testkit::executable;
+use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
@@ -84,6 +85,28 @@ async fn an_approval_that_stays_open_is_notified_once_even_if_the_hub_restarts()
     hub.process.restart().await.unwrap();
     let (_, second) = hub.asking_session("second").await;
     assert_eq!(told.next().await["approval"]["id"], json!(second), "the first notice was already sent");
+}
+
+#[tokio::test]
+async fn a_notice_names_its_session_by_its_path() {
+    let script = r#"printf '%s|%s|%s\n' "$PLEXUS_NOTICE_SESSION" "$PLEXUS_NOTICE_TITLE" "$(cat)""#;
+    let mut told = Told::by("tell", script);
+    let hub = TestHub::with_settings(&told.settings("approval_after_secs = 0")).await;
+    let lead = json!({"name": "lead", "working_dir": hub.work(), "hub_tools": true});
+    let lead = hub.call("claudecode.create", lead).await.unwrap()["id"].as_str().unwrap().to_owned();
+    let lead = Rpc::new(hub.process.url(), &hub.token_of_outside_run(&lead).await);
+    let prompt = json!([{"tool": "Bash", "input": {"command": "touch made"}}]).to_string();
+    let worker = json!({"name": "worker", "working_dir": hub.work(), "prompt": prompt});
+    lead.call("claudecode.create", worker).await.unwrap();
+    let line = told.line().await;
+    let parts: Vec<&str> = line.splitn(3, '|').collect();
+    assert_eq!(parts[..2], ["lead/worker", "lead/worker wants to use Bash"], "{line}");
+    let notice: Value = serde_json::from_str(parts[2]).unwrap();
+    let approval = &notice["approval"];
+    assert_eq!(
+        (&approval["session_name"], &approval["session_path"]),
+        (&json!("worker"), &json!("lead/worker"))
+    );
 }
 
 #[tokio::test]

@@ -245,3 +245,12 @@ impl Events {
         }
     }
 }
+
+/// Runs git in a directory, as a user without a configuration.
+pub(crate) fn git(dir: &Path, args: &[&str]) {
+    let mut git = std::process::Command::new("git");
+    git.args(["-c", "user.name=t", "-c", "user.email=t@example.org"]).args(args).current_dir(dir);
+    git.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", dir);
+    let done = git.output().unwrap();
+    assert!(done.status.success(), "{args:?}: {}", text(&done.stderr));
+}

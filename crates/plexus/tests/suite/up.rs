@@ -114,3 +114,35 @@ async fn a_process_of_an_agent_starts_no_hub() {
     assert_eq!(refused.status.code(), Some(8), "{}", text(&refused.stderr));
     assert!(!there.0.path().join("data").exists());
 }
+
+#[tokio::test]
+async fn a_launcher_with_arguments_reaches_the_hub() {
+    let there = Background::new();
+    let claude = there.0.path().join("claude");
+    let array = serde_json::json!(["env", "-u", "FOO", claude]).to_string();
+    let started = there.run(&["up", "--claude", &array]).await;
+    assert!(started.status.success(), "{}", text(&started.stderr));
+    let note: Value =
+        serde_json::from_slice(&std::fs::read(there.0.path().join("data/hub.json")).unwrap()).unwrap();
+    assert_eq!(note["claude"], serde_json::json!(["env", "-u", "FOO", claude]));
+    let unit = text(&there.run(&["up", "--systemd", "--claude", &array]).await.stdout);
+    assert!(unit.contains("\"--claude\" \"[\\\"env\\\",\\\"-u\\\",\\\"FOO\\\","), "{unit}");
+}
+
+#[tokio::test]
+async fn an_invalid_launcher_is_refused_with_the_array_to_write() {
+    let there = Background::new();
+    for (given, why) in [
+        ("[]", "the array is empty"),
+        ("[\"\"]", "it contains an empty string"),
+        ("[npx]", "it is not a JSON array of strings"),
+        (
+            "npx -y @anthropic-ai/claude-code",
+            "write an array: [\"npx\",\"-y\",\"@anthropic-ai/claude-code\"]",
+        ),
+    ] {
+        let refused = there.run(&["serve", "--claude", given]).await;
+        assert!(!refused.status.success());
+        assert!(text(&refused.stderr).contains(why), "{given}: {}", text(&refused.stderr));
+    }
+}

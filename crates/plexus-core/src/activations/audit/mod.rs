@@ -1,6 +1,7 @@
 //! `audit`: the log of decisions and of acts of authority.
 
 mod list;
+mod series;
 mod verify;
 
 use crate::Hub;
@@ -12,6 +13,6 @@ pub struct Audit;
 
 impl Activation<Hub> for Audit {
     fn methods(&self) -> Vec<Method> {
-        vec![list::method(), verify::method()]
+        vec![list::method(), series::method(), verify::method()]
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use plexus_protocol::claudecode::{ChatParams, PollResult};
-use plexus_protocol::{Error, ErrorKind, MAX_TEXT_BYTES, Object, Principal};
+use plexus_protocol::{Error, ErrorKind, MAX_TEXT_BYTES, Object};
 use plexus_store::SessionRow;
 use serde_json::Value;
 use tokio::sync::mpsc::Sender;
@@ -12,8 +12,9 @@ use tokio::sync::mpsc::Sender;
 use super::chat_async::{check_prompt, prompt_format};
 use super::poll::{EventPage, read};
 use crate::Hub;
-use crate::callers::access::{self, Admitted, Needs};
-use crate::callers::caller::{Door, Notification};
+use crate::attachments;
+use crate::callers::access::{self, Admitted, Needs, Reader};
+use crate::callers::caller::Notification;
 use crate::errors::store_error;
 use crate::follow::{EventCursor, SessionUpdate};
 use crate::hub::Method;
@@ -34,7 +35,11 @@ pub(super) fn method() -> Method {
 
 async fn chat(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<PollResult, Error> {
     check_prompt(&params.prompt)?;
-    let prompt = Prompt { format: prompt_format(&caller, params.expand)?, text: params.prompt };
+    let prompt = Prompt {
+        format: prompt_format(&caller, params.expand)?,
+        text: params.prompt,
+        attachments: attachments::given(&caller.principal, params.attachments)?,
+    };
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     if session.config.loopback_enabled && decides_between_calls(&caller) {
@@ -57,17 +62,13 @@ async fn chat(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<Pol
         next(&mut signal).await;
     }
     let whole = EventPage { turn, from: 0, limit: u64::from(u32::MAX), max_bytes: MAX_TEXT_BYTES };
-    read(&hub, &session, &whole).await
+    read(&hub, &caller, &session, &whole).await
 }
 
-/// Whether the caller cannot answer approvals while this call waits. An agent makes one call at a time, and each MCP client is
-/// an agent. The relay `plexus mcp` calls over the socket, so the door alone does not identify an agent. Other callers
-/// answer on a second connection.
+/// Whether the caller cannot answer approvals while this call waits. An agent makes one call at a time. Other callers answer on a
+/// second connection.
 fn decides_between_calls(caller: &Admitted) -> bool {
-    match caller.principal {
-        Principal::Parent { .. } | Principal::Session { .. } => true,
-        Principal::Operator | Principal::Token { .. } => caller.door == Door::Mcp,
-    }
+    caller.reader() == Reader::Agent
 }
 
 async fn has_ended(hub: &Hub, session: &SessionRow, turn: u64) -> Result<bool, Error> {

@@ -6,6 +6,7 @@ use plexus_protocol::claudecode::{ChatAsyncResult, ChatParams};
 use plexus_protocol::{Error, ErrorKind, MAX_BODY_BYTES, Principal, SessionId};
 
 use crate::Hub;
+use crate::attachments;
 use crate::callers::access::{self, Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
@@ -24,7 +25,11 @@ pub(super) fn method() -> Method {
 
 async fn chat_async(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<ChatAsyncResult, Error> {
     check_prompt(&params.prompt)?;
-    let prompt = Prompt { format: prompt_format(&caller, params.expand)?, text: params.prompt };
+    let prompt = Prompt {
+        format: prompt_format(&caller, params.expand)?,
+        text: params.prompt,
+        attachments: attachments::given(&caller.principal, params.attachments)?,
+    };
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     let StartedTurn { turn, cursor } = start_turn(&hub, session.id, prompt).await?;

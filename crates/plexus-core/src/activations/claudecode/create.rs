@@ -1,31 +1,36 @@
 //! `claudecode.create`: creates a session, and its worktree if requested. It validates the parameters, including what
 //! the caller may grant. With a prompt, it also starts the first turn.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plexus_files::{ResolveDir, Resolved};
 use plexus_policy::{Rule, RuleEffect, RuleEntry, Scope};
 use plexus_protocol::arbor::Position;
 use plexus_protocol::budget::Budget;
-use plexus_protocol::claudecode::{CreateParams, CreateResult, PolicyName, TrustedProject};
+use plexus_protocol::claudecode::{CreateParams, CreateResult, ImportedConfig, PolicyName, TrustedProject};
 use plexus_protocol::policy::RuleGiven;
 use plexus_protocol::worktree::{Isolation, WorktreeIsolation};
-use plexus_protocol::{Error, ErrorKind, NodeId, Principal, SessionId, TreeId};
+use plexus_protocol::{AttachmentGiven, Error, ErrorKind, NodeId, Principal, SessionId, TreeId};
 use plexus_store::{Change, ConversationStart, NewSession, OnBehalf, Refusal, SessionConfig, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use super::chat_async::{check_prompt, start_turn};
 use crate::Hub;
+use crate::activations::template::TemplateUse;
+use crate::adoption::{Adopted, Adoption};
+use crate::attachments;
 use crate::budget_requests;
 use crate::callers::access::{Admitted, Needs};
 use crate::errors::store_error;
+use crate::hooks;
 use crate::hub::Method;
-use crate::loading::{self, LoadedProject, Trust};
+use crate::loading::{self, Loaded, LoadedProject, Trust};
 use crate::method::Audience;
 use crate::policy::NamedPolicy;
 use crate::policy::RuleContext;
 use crate::policy::inheritance::{may_be_given, restrict};
+use crate::processes::environment::{claude_projects, environment};
 use crate::processes::shell::{PREFIX_VARIABLE, SHELL_VARIABLE};
 use crate::session::{Prompt, PromptFormat};
 use crate::worktrees::PendingWorktree;
@@ -41,42 +46,28 @@ pub(super) fn method() -> Method {
     )
 }
 
-async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result<CreateResult, Error> {
-    let working_dir = check_working_dir(&hub, &params.working_dir).await?;
-    let params = restrict(hub.store(), hub.settings(), &caller, params, &working_dir).await?;
-    if let Some(prompt) = &params.prompt {
-        check_prompt(prompt)?;
-    }
+async fn create(hub: Arc<Hub>, caller: Admitted, mut params: CreateParams) -> Result<CreateResult, Error> {
+    let template = TemplateUse::fill_in(&hub, &caller, &mut params).await?;
+    let created = create_session(hub, caller, params).await;
+    created.map_err(|error| match &template {
+        Some(template) => template.explain(error),
+        None => error,
+    })
+}
+
+async fn create_session(
+    hub: Arc<Hub>,
+    caller: Admitted,
+    params: CreateParams,
+) -> Result<CreateResult, Error> {
+    let WorkingDir { path: working_dir, repository } = check_working_dir(&hub, &params.working_dir).await?;
+    let mut params = restrict(hub.store(), hub.settings(), &caller, params, &working_dir).await?;
+    check_params(&caller, &params)?;
+    let prompt = first_prompt(&caller, params.prompt.take(), params.attachments.take())?;
     let gated = params.loopback_enabled.unwrap_or(true);
-    if !gated && caller.principal != Principal::Operator {
-        let message = "only the operator can create a session without a gate";
-        return Err(Error::new(ErrorKind::Forbidden, message).with("field", "loopback_enabled"));
-    }
     let policy = params.policy.unwrap_or_default();
-    if policy == PolicyName::AllowAll && caller.principal != Principal::Operator {
-        let message = "only the operator can create a session with the policy `allow_all`";
-        return Err(Error::new(ErrorKind::Forbidden, message).with("field", "policy"));
-    }
-    if params.approval_timeout_secs == Some(0) {
-        return Err(Error::invalid("approval_timeout_secs", "must be at least 1; omit it for no limit"));
-    }
-    if params.escalate_after_secs == Some(0) {
-        return Err(Error::invalid("escalate_after_secs", "must be at least 1; omit it for the default"));
-    }
-    if params.wake == Some(true) && params.hub_tools != Some(true) {
-        return Err(Error::invalid(
-            "wake",
-            "only allowed with `hub_tools: true`: it applies to the sessions that the new one creates",
-        ));
-    }
-    check_env(&params)?;
     let limits = params.budget.as_ref().map(Budget::limits).transpose()?.unwrap_or_default();
     let id = SessionId::random();
-    if params.approve_scope.as_ref().is_some_and(|scope| !scope.is_empty()) && params.hub_tools != Some(true)
-    {
-        let why = "only allowed with `hub_tools: true`: it applies to the sessions that the new one creates";
-        return Err(Error::invalid("approve_scope", why));
-    }
     let grants = Grants {
         by: caller.principal.clone(),
         trust: Trust::requested(&caller, params.trust_project)?,
@@ -84,17 +75,20 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
         limits: budget_requests::changes(&caller.principal, id, &params.name, limits),
         scope: params.approve_scope.unwrap_or_default(),
     };
+    let imported = imported(&hub, &caller, params.imported, &working_dir)?;
     // Validates before anything is created. A worktree resolves the same values again, relative to its own directory.
     let resolved = grants.resolve(&hub, id, &working_dir).await?;
-    let session = NewSession {
+    let mut session = NewSession {
         id,
         name: params.name,
         answers_to: caller.principal.asked_as(),
         config: SessionConfig {
             working_dir,
+            repository,
             worktree: None,
             model: params.model,
             system_prompt: params.system_prompt,
+            append_system_prompt: params.append_system_prompt,
             loopback_enabled: gated,
             channel: params.channel.unwrap_or_default(),
             permission_mode: params.permission_mode.unwrap_or(NamedPolicy::of(policy).starts_in),
@@ -104,27 +98,33 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
             mcp_servers: loading::given(hub.store(), &caller, params.mcp_servers).await?,
             hub_tools: params.hub_tools.unwrap_or(false),
             project: resolved.project,
+            imported,
             approve_scope: resolved.approve_scope,
             approval_timeout_secs: params.approval_timeout_secs,
             escalate_after_secs: params.escalate_after_secs,
             wake: params.wake.unwrap_or(false),
             metadata: params.metadata,
             forked: None,
+            continues: None,
+            hooks: hooks::check(&caller.principal, params.hooks)?,
         },
         tree: TreeId::random(),
         head: NodeId::random(),
         start: ConversationStart::NewTree,
     };
+    hub.claude_version().check().await?;
+    if let Some(claude_session) = params.resume {
+        adopt(&hub, claude_session, &mut session).await?;
+    }
     let Some(Isolation(isolation)) = params.isolation else {
         admit(&hub, &session)?;
-        return commit_session(&hub, session, resolved.changes, params.prompt, None).await;
+        return commit_session(&hub, session, resolved.changes, prompt, None).await;
     };
-    check_isolation(&caller, &isolation)?;
     admit(&hub, &session)?;
     // If the caller disconnects, this function is dropped, but the task continues: it undoes or completes the creation.
     let disconnected = CancellationToken::new();
     let _cancel_on_drop = disconnected.clone().drop_guard();
-    let creation = create_isolated(Arc::clone(&hub), session, grants, isolation, params.prompt, disconnected);
+    let creation = create_isolated(Arc::clone(&hub), session, grants, isolation, prompt, disconnected);
     let task = hub.tasks().spawn(OnBehalf::current().perform(creation));
     task.await.unwrap_or_else(|_| {
         Err(Error::new(
@@ -132,6 +132,87 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
             "internal error: the session was not created; see the log of the hub",
         ))
     })
+}
+
+/// Checks what can be checked without the store and the file system.
+pub(crate) fn check_params(caller: &Admitted, params: &CreateParams) -> Result<(), Error> {
+    if let Some(prompt) = &params.prompt {
+        check_prompt(prompt)?;
+    }
+    if params.loopback_enabled == Some(false) && caller.principal != Principal::Operator {
+        let message = "only the operator can create a session without a gate";
+        return Err(Error::new(ErrorKind::Forbidden, message).with("field", "loopback_enabled"));
+    }
+    if params.policy == Some(PolicyName::AllowAll) && caller.principal != Principal::Operator {
+        let message = "only the operator can create a session with the policy `allow_all`";
+        return Err(Error::new(ErrorKind::Forbidden, message).with("field", "policy"));
+    }
+    if params.approval_timeout_secs == Some(0) {
+        return Err(Error::invalid("approval_timeout_secs", "must be at least 1; omit it for no limit"));
+    }
+    if params.escalate_after_secs == Some(0) {
+        return Err(Error::invalid("escalate_after_secs", "must be at least 1; omit it for the default"));
+    }
+    let for_children =
+        "only allowed with `hub_tools: true`: it applies to the sessions that the new one creates";
+    if params.wake == Some(true) && params.hub_tools != Some(true) {
+        return Err(Error::invalid("wake", for_children));
+    }
+    check_env(params)?;
+    check_resume(caller, params)?;
+    params.budget.as_ref().map(Budget::limits).transpose()?;
+    if params.approve_scope.as_ref().is_some_and(|scope| !scope.is_empty()) && params.hub_tools != Some(true)
+    {
+        return Err(Error::invalid("approve_scope", for_children));
+    }
+    if let Some(Isolation(isolation)) = &params.isolation {
+        check_isolation(caller, isolation)?;
+    }
+    Ok(())
+}
+
+/// Lets the new session continue a Claude Code conversation that the hub did not start.
+async fn adopt(hub: &Hub, claude_session: SessionId, session: &mut NewSession) -> Result<(), Error> {
+    let adoption = Adoption {
+        id: claude_session,
+        projects: projects_of(hub, Some(&session.config))?,
+        working_dir: &session.config.working_dir,
+        tree: session.tree,
+    };
+    let Adopted { head, resume, conversation } = adoption.read(hub.files()).await?;
+    session.head = head;
+    session.start = ConversationStart::Adopted(conversation);
+    session.config.forked = Some(resume);
+    session.config.continues = Some(claude_session);
+    Ok(())
+}
+
+/// The directory in which Claude Code stores the transcripts of a session with this configuration, or of the user.
+pub(super) fn projects_of(hub: &Hub, config: Option<&SessionConfig>) -> Result<Option<PathBuf>, Error> {
+    let user = hub.parts().user_settings.effective();
+    let user = user.map_err(|why| Error::new(ErrorKind::BadUserSettings, why))?;
+    let env = match config {
+        Some(config) => Loaded::of(config, user).env,
+        None => user.env,
+    };
+    Ok(claude_projects(&environment(hub.settings(), SessionId::random(), &env)))
+}
+
+/// The imported servers and agents of a session. Only sessions of the operator get them.
+fn imported(
+    hub: &Hub,
+    caller: &Admitted,
+    requested: Option<bool>,
+    working_dir: &str,
+) -> Result<Option<ImportedConfig>, Error> {
+    match (requested, &caller.principal) {
+        (Some(true) | None, Principal::Operator) => hub.parts().imports.for_session(working_dir),
+        (Some(true), _) => {
+            let message = "only sessions of the operator get imported servers and agents";
+            Err(Error::new(ErrorKind::Forbidden, message).with("field", "imported"))
+        }
+        (Some(false) | None, _) => Ok(None),
+    }
 }
 
 /// What the caller gives a session: rules, a budget, the approvals that it may allow for its descendants, and trust in
@@ -214,7 +295,7 @@ async fn create_isolated(
     mut session: NewSession,
     grants: Grants,
     isolation: WorktreeIsolation,
-    prompt: Option<String>,
+    prompt: Option<Prompt>,
     disconnected: CancellationToken,
 ) -> Result<CreateResult, Error> {
     let creation = async {
@@ -249,7 +330,7 @@ async fn commit_session(
     hub: &Hub,
     session: NewSession,
     mut changes: Vec<Change>,
-    prompt: Option<String>,
+    prompt: Option<Prompt>,
     pending: Option<PendingWorktree>,
 ) -> Result<CreateResult, Error> {
     let may_decide = session.config.hub_tools.then(|| session.config.approve_scope.clone());
@@ -274,13 +355,30 @@ async fn commit_session(
         }
     }
     let (turn, cursor) = match prompt {
-        Some(text) => {
-            let started = start_turn(hub, id, Prompt { text, format: PromptFormat::Plain }).await?;
+        Some(prompt) => {
+            let started = start_turn(hub, id, prompt).await?;
             (Some(started.turn), Some(started.cursor))
         }
         None => (None, None),
     };
     Ok(CreateResult::Created { id, head, turn, cursor, may_decide, hint })
+}
+
+/// The prompt of the first turn, if the caller gave one.
+fn first_prompt(
+    caller: &Admitted,
+    text: Option<String>,
+    given: Option<Vec<AttachmentGiven>>,
+) -> Result<Option<Prompt>, Error> {
+    let attachments = attachments::given(&caller.principal, given)?;
+    let Some(text) = text else {
+        if attachments.is_empty() {
+            return Ok(None);
+        }
+        return Err(Error::invalid("attachments", "needs `prompt`: the files belong to the first prompt"));
+    };
+    check_prompt(&text)?;
+    Ok(Some(Prompt { text, format: PromptFormat::Plain, attachments }))
 }
 
 /// A session may isolate its children, but may not run setup commands, which no approval covers.
@@ -301,8 +399,16 @@ fn check_isolation(caller: &Admitted, isolation: &WorktreeIsolation) -> Result<(
     Ok(())
 }
 
+/// A directory that a session can work in.
+pub(crate) struct WorkingDir {
+    /// Its path without links.
+    pub(crate) path: String,
+    /// The root of the repository that contains it.
+    pub(crate) repository: Option<String>,
+}
+
 /// Accepts an existing directory outside the hub's data directory. It may contain the data directory if the sandbox hides that.
-async fn check_working_dir(hub: &Hub, given: &str) -> Result<String, Error> {
+pub(crate) async fn check_working_dir(hub: &Hub, given: &str) -> Result<WorkingDir, Error> {
     let bad = |why: String| Err(Error::new(ErrorKind::BadWorkingDir, why).with("field", "working_dir"));
     let path = Path::new(given);
     if given.is_empty() {
@@ -330,18 +436,36 @@ async fn check_working_dir(hub: &Hub, given: &str) -> Result<String, Error> {
             .unwrap_or_else(|| Error::new(ErrorKind::Internal, error.to_string()))
     })?;
     match resolved {
-        Resolved::Directory(real) if Path::new(&real).starts_with(data) => inside(),
-        Resolved::Directory(real) if data.starts_with(&real) && !hub.parts().sandbox.hides_data_dir() => {
+        Resolved::Directory { path, .. } if Path::new(&path).starts_with(data) => inside(),
+        Resolved::Directory { path, .. }
+            if data.starts_with(&path) && !hub.parts().sandbox.hides_data_dir() =>
+        {
             bad(format!(
                 "`working_dir` {given} contains the data directory of Plexus, and no sandbox hides that \
                  directory from agents; choose another directory, or see `plexus doctor` for the sandbox"
             ))
         }
-        Resolved::Directory(real) => Ok(real),
+        Resolved::Directory { path, repository } => Ok(WorkingDir { path, repository }),
         Resolved::NotUtf8 => bad("`working_dir` is not valid UTF-8".to_owned()),
         Resolved::NotADirectory => bad(format!("`working_dir` {given} is not a directory")),
         Resolved::Nothing(why) => bad(format!("`working_dir` {given} cannot be used: {why}")),
     }
+}
+
+/// A session could read the user's conversations with `resume`.
+fn check_resume(caller: &Admitted, params: &CreateParams) -> Result<(), Error> {
+    if params.resume.is_none() {
+        return Ok(());
+    }
+    if caller.principal != Principal::Operator {
+        let message = "only the operator can continue a Claude Code session";
+        return Err(Error::new(ErrorKind::Forbidden, message).with("field", "resume"));
+    }
+    if params.isolation.is_some() {
+        let why = "cannot be combined with `resume`: Claude Code finds a session only in its own directory";
+        return Err(Error::invalid("isolation", why));
+    }
+    Ok(())
 }
 
 /// Rejects invalid environment variable names, and variables that Plexus sets itself.

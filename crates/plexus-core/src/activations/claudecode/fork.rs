@@ -45,6 +45,7 @@ async fn fork(hub: Arc<Hub>, caller: Admitted, params: ForkParams) -> Result<For
         head,
         start: ConversationStart::Forked,
     };
+    hub.claude_version().check().await?;
     admit(&hub, &session)?;
     let (id, head) = (session.id, Position { tree_id: session.tree, node_id: session.head });
     let rules = hub.policy().in_force.of_session(original.id).into_iter();

@@ -10,6 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::Hub;
 use crate::callers::access::{self, Admitted, Needs};
+use crate::callers::names::Paths;
 use crate::errors::store_error;
 use crate::housekeeping::{check_kept, gone};
 use crate::hub::Method;
@@ -63,7 +64,7 @@ async fn poll(hub: Arc<Hub>, caller: Admitted, params: PollParams) -> Result<Pol
             (Some(from), _) | (None, Some(from)) => from,
             (None, None) => hub.store().position(&reader, session.id, turn).await.map_err(store_error)?,
         };
-        let result = read(&hub, &session, &EventPage { turn, from, limit, max_bytes }).await?;
+        let result = read(&hub, &caller, &session, &EventPage { turn, from, limit, max_bytes }).await?;
         let PollResult::Ok { status, events, read_position, .. } = &result;
         let busy = matches!(status, Status::Running | Status::AwaitingPermission | Status::Idle);
         let waited = Instant::now() >= deadline;
@@ -91,7 +92,12 @@ async fn wanted_turn(hub: &Hub, session: &SessionRow, wanted: Option<u64>) -> Re
 }
 
 /// Reads part of a turn in its current state.
-pub(super) async fn read(hub: &Hub, session: &SessionRow, page: &EventPage) -> Result<PollResult, Error> {
+pub(super) async fn read(
+    hub: &Hub,
+    caller: &Admitted,
+    session: &SessionRow,
+    page: &EventPage,
+) -> Result<PollResult, Error> {
     let EventPage { turn, from, limit, max_bytes } = *page;
     // The order of these reads matters. A turn that is read as finished comes with all its events, and an event that
     // announces an approval comes with that approval.
@@ -107,16 +113,20 @@ pub(super) async fn read(hub: &Hub, session: &SessionRow, page: &EventPage) -> R
     let open = hub.store().open_approvals(OpenFilter::OfSession(session.id)).await.map_err(store_error)?;
     let of_turn = open.iter().filter(|row| row.turn == turn);
     let awaiting: Vec<_> = of_turn.map(|row| row.approval.kind).collect();
+    let attention = view::attention(
+        row.as_ref().map(|row| (row.status, &row.progress)),
+        open.iter().map(|row| row.approval.kind),
+    );
+    let paths = Paths::of(hub.store(), &caller.principal);
+    let pending_approvals =
+        view::approvals(open, paths, max_bytes, caller.reader()).await.map_err(store_error)?;
     let read_position = events.last().map_or(from, |last| last.seq + 1);
     Ok(PollResult::Ok {
         status: view::status(row.as_ref().map(|row| row.status), &awaiting),
-        attention: view::attention(
-            row.as_ref().map(|row| (row.status, &row.progress)),
-            open.iter().map(|row| row.approval.kind),
-        ),
+        attention,
         turn,
         events: events.into_iter().map(|event| view::event(event, max_bytes)).collect(),
-        pending_approvals: open.into_iter().map(|row| view::approval(row, max_bytes)).collect(),
+        pending_approvals,
         read_position,
         total_events,
         has_more: read_position < total_events,

@@ -7,6 +7,7 @@ use plexus_protocol::claudecode::{ChatParams, SendResult};
 
 use super::chat_async::check_prompt;
 use crate::Hub;
+use crate::attachments;
 use crate::callers::access::{self, Admitted, Needs};
 use crate::hub::Method;
 use crate::method::Audience;
@@ -23,8 +24,9 @@ pub(super) fn method() -> Method {
 
 async fn send(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<SendResult, Error> {
     check_prompt(&params.prompt)?;
+    let attachments = attachments::given(&caller.principal, params.attachments)?;
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
-    let turn = hub.session(session.id).send(params.prompt).await?;
+    let turn = hub.session(session.id).send(params.prompt, attachments).await?;
     Ok(SendResult::Sent { session_id: session.id, turn })
 }

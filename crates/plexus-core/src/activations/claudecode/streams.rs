@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use plexus_protocol::Error;
 use plexus_protocol::claudecode::{StreamView, StreamsParams, StreamsResult};
+use plexus_protocol::{ApprovalKind, Error};
 use plexus_store::{SessionWithState, TurnRow, TurnStatus};
 
 use crate::Hub;
@@ -36,7 +36,7 @@ async fn streams(hub: Arc<Hub>, caller: Admitted, params: StreamsParams) -> Resu
     };
     let most = if finished == Some(true) { MAX_FINISHED } else { 0 };
     let mut streams = Vec::new();
-    for VisibleSession { session, .. } in access::visible_sessions(hub.store(), &caller).await? {
+    for VisibleSession { session, path, .. } in access::visible_sessions(hub.store(), &caller).await? {
         if only.is_some_and(|only| only != session.row.id) {
             continue;
         }
@@ -51,7 +51,7 @@ async fn streams(hub: Arc<Hub>, caller: Admitted, params: StreamsParams) -> Resu
             if most == 0 && turn.ended_at.is_some() {
                 continue;
             }
-            streams.push(stream(&hub, &caller, &session, turn).await?);
+            streams.push(stream(&hub, &caller, &session, &path, turn).await?);
         }
     }
     Ok(StreamsResult::Ok { streams })
@@ -61,17 +61,20 @@ async fn stream(
     hub: &Hub,
     caller: &Admitted,
     session: &SessionWithState,
+    path: &str,
     turn: TurnRow,
 ) -> Result<StreamView, Error> {
     let (id, number) = (session.row.id, turn.turn);
     // Only the latest turn can have open approvals.
     let open = if number == session.row.latest_turn { session.open.as_slice() } else { &[] };
+    let open: Vec<ApprovalKind> = open.iter().map(|open| open.kind).collect();
     Ok(StreamView {
         session_id: id,
         session_name: session.row.name.clone(),
+        session_path: path.to_owned(),
         turn: number,
-        status: view::status(Some(turn.status), open),
-        attention: view::attention(Some((turn.status, &turn.progress)), open.iter().copied()),
+        status: view::status(Some(turn.status), &open),
+        attention: view::attention(Some((turn.status, &turn.progress)), open.into_iter()),
         total_events: hub.store().event_count(id, number).await.map_err(store_error)?,
         read_position: hub
             .store()

@@ -42,12 +42,16 @@ async fn transcript(
     let (nodes, next) = page(hub.store(), session.head, params.from, limit).await?;
     let render = move || {
         let title = session.name.as_str();
+        let origin = session.config.continues.map(|id| format!("Continues Claude Code session {id}."));
         match params.format.unwrap_or_default() {
-            TranscriptFormat::Markdown if from == 0 => format!("# {title}\n\n{}", markdown(&nodes)),
+            TranscriptFormat::Markdown if from == 0 => {
+                let origin = origin.map(|origin| format!("*{origin}*\n\n")).unwrap_or_default();
+                format!("# {title}\n\n{origin}{}", markdown(&nodes))
+            }
             TranscriptFormat::Markdown => markdown(&nodes),
             TranscriptFormat::Jsonl => nodes.iter().map(line).collect(),
             TranscriptFormat::Html => {
-                let start = if from == 0 { page_start(title) } else { String::new() };
+                let start = if from == 0 { page_start(title, origin.as_deref()) } else { String::new() };
                 let end = if next.is_none() { PAGE_END } else { "" };
                 format!("{start}{}{end}", html(&nodes))
             }

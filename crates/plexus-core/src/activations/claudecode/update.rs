@@ -1,11 +1,13 @@
 //! `claudecode.update`: changes the name, the model and the permission mode of a session in one call. It is the one tool of
-//! agents for `rename`, `set_model` and `set_permission_mode`, and applies the same checks.
+//! agents for `rename`, `set_model` and `set_permission_mode`, and applies the same checks. The operator also changes the
+//! title here, and archives sessions.
 
 use std::sync::Arc;
 
 use plexus_protocol::claudecode::{UpdateParams, UpdateResult, Updated};
 use plexus_protocol::{Error, ErrorKind};
 
+use super::archive::{Shelf, apply_shelf, apply_title, check_operator, checked_title};
 use super::rename::apply_name;
 use super::set_model::apply_model;
 use super::set_permission_mode::apply_mode;
@@ -19,7 +21,7 @@ pub(super) fn method() -> Method {
     Method::new(
         "claudecode.update",
         "Changes the name, model or permission mode of a session, also during a turn. Its mode can be no less \
-         restrictive than yours.",
+         restrictive than yours. If the agent rejects one, `updated` in the error lists the changes that stay.",
         Audience::Agents,
         Needs::Act,
         update,
@@ -27,20 +29,37 @@ pub(super) fn method() -> Method {
 }
 
 async fn update(hub: Arc<Hub>, caller: Admitted, params: UpdateParams) -> Result<UpdateResult, Error> {
-    let UpdateParams { session_id, name, new_name, model, permission_mode } = params;
+    let UpdateParams { session_id, name, new_name, model, permission_mode, title, archived } = params;
     let session = access::find_session(hub.store(), &caller, session_id, name.as_deref()).await?;
-    if new_name.is_none() && model.is_none() && permission_mode.is_none() {
-        let message = "nothing to change: pass `new_name`, `model` or `permission_mode`";
+    let nothing_for_agents = new_name.is_none() && model.is_none() && permission_mode.is_none();
+    if nothing_for_agents && title.is_none() && archived.is_none() {
+        let message = "nothing to change: pass `new_name`, `model`, `permission_mode`, `title` or `archived`";
         return Err(Error::new(ErrorKind::InvalidParams, message));
     }
     // Checks everything that can be checked before the first change.
     if let Some(mode) = permission_mode {
         check_mode_by(hub.store(), &caller, mode, "permission_mode").await?;
     }
+    if title.is_some() {
+        check_operator(&caller, "title")?;
+    }
+    if archived.is_some() {
+        check_operator(&caller, "archived")?;
+    }
+    let title = title.as_deref().map(checked_title).transpose()?;
     let mut updated = Vec::new();
     if let Some(new_name) = new_name {
         apply_name(&hub, &caller, &session, new_name).await?;
         updated.push(Updated::NewName);
+    }
+    if let Some(title) = title {
+        apply_title(&hub, &caller, &session, title).await.map_err(|error| after(&updated, error))?;
+        updated.push(Updated::Title);
+    }
+    if let Some(archived) = archived {
+        let applied = apply_shelf(&hub, &caller, &session, Shelf::from(archived)).await;
+        applied.map_err(|error| after(&updated, error))?;
+        updated.push(Updated::Archived);
     }
     // The agent may reject the next two, so the error says what was changed before.
     if let Some(mode) = permission_mode {

@@ -7,8 +7,11 @@ use plexus_protocol::loopback::{GetParams, GetResult};
 
 use crate::Hub;
 use crate::approvals::context::{purpose, similar};
+use crate::approvals::denied_before;
 use crate::approvals::target_file::target_file;
 use crate::callers::access::{self, Admitted, Needs};
+use crate::callers::names::Paths;
+use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;
 use crate::view;
@@ -35,5 +38,10 @@ async fn get(hub: Arc<Hub>, caller: Admitted, params: GetParams) -> Result<GetRe
         ),
         Some(false) | None => (None, None, None),
     };
-    Ok(GetResult::Ok { approval: Box::new(view::approval(row, usize::MAX)), purpose, like: similar, file })
+    let mut paths = Paths::of(hub.store(), &caller.principal);
+    let mut approval = Box::new(view::approval(row, &mut paths, usize::MAX).await.map_err(store_error)?);
+    if let Some(similar) = &similar {
+        denied_before::add_mark(&mut approval, similar);
+    }
+    Ok(GetResult::Ok { approval, purpose, like: similar, file })
 }

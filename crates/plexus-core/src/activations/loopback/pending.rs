@@ -8,6 +8,7 @@ use plexus_store::OpenFilter;
 
 use crate::Hub;
 use crate::callers::access::{self, Admitted, Needs};
+use crate::callers::names::Paths;
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;
@@ -32,12 +33,15 @@ async fn pending(hub: Arc<Hub>, caller: Admitted, params: PendingParams) -> Resu
     } else {
         OpenFilter::All
     };
-    let mut approvals = Vec::new();
+    let mut open = Vec::new();
     for row in hub.store().open_approvals(which).await.map_err(store_error)? {
         let found = access::find_approval(hub.store(), &caller, row.approval.id).await;
         if found.is_ok_and(|(_, relation)| relation.right().is_some()) {
-            approvals.push(view::approval(row, MAX_TEXT_BYTES));
+            open.push(row);
         }
     }
+    let paths = Paths::of(hub.store(), &caller.principal);
+    let approvals =
+        view::approvals(open, paths, MAX_TEXT_BYTES, caller.reader()).await.map_err(store_error)?;
     Ok(PendingResult::Ok { approvals })
 }

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::Hub;
 use crate::callers::access::{Admitted, Needs};
+use crate::callers::names::Paths;
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;
@@ -34,7 +35,7 @@ pub(super) fn method() -> Method {
 
 pub(super) async fn wait(hub: Arc<Hub>, caller: Admitted, params: WaitParams) -> Result<WaitResult, Error> {
     let me = caller.principal.asked_as().key();
-    let Some(cursor) = params.cursor else { return open_now(&hub, &me).await };
+    let Some(cursor) = params.cursor else { return open_now(&hub, &caller).await };
     let timeout = Duration::from_millis(params.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS).min(86_400_000));
     let by_me = Decider::from(&caller.principal);
     // The caller's own acts are skipped permanently: the cursor moves past them.
@@ -42,19 +43,19 @@ pub(super) async fn wait(hub: Arc<Hub>, caller: Admitted, params: WaitParams) ->
         .commits()
         .wait_for_entries(&me, cursor, Instant::now() + timeout, |row| is_own(row, &by_me))
         .await;
-    gather(&hub, &me, cursor, entries.map_err(store_error)?).await
+    gather(&hub, &caller, cursor, entries.map_err(store_error)?).await
 }
 
 /// All open approvals that the caller is asked to decide.
-async fn open_now(hub: &Hub, me: &str) -> Result<WaitResult, Error> {
+async fn open_now(hub: &Hub, caller: &Admitted) -> Result<WaitResult, Error> {
+    let me = caller.principal.asked_as().key();
     // Approvals created after this read are newer than the cursor, so the next wait returns them.
     let cursor = hub.store().feed_head().await.map_err(store_error)?;
-    let open = hub.store().open_approvals(OpenFilter::AskedOf(me.to_owned())).await.map_err(store_error)?;
-    let approvals = open
-        .into_iter()
-        .filter(|row| row.number <= cursor)
-        .map(|row| view::approval(row, MAX_TEXT_BYTES))
-        .collect();
+    let open = hub.store().open_approvals(OpenFilter::AskedOf(me)).await.map_err(store_error)?;
+    let asked = open.into_iter().filter(|row| row.number <= cursor);
+    let paths = Paths::of(hub.store(), &caller.principal);
+    let approvals =
+        view::approvals(asked, paths, MAX_TEXT_BYTES, caller.reader()).await.map_err(store_error)?;
     Ok(WaitResult::Ok {
         cursor,
         approvals,
@@ -64,17 +65,20 @@ async fn open_now(hub: &Hub, me: &str) -> Result<WaitResult, Error> {
     })
 }
 
-async fn gather(hub: &Hub, me: &str, cursor: u64, entries: NewEntries) -> Result<WaitResult, Error> {
+async fn gather(hub: &Hub, caller: &Admitted, cursor: u64, entries: NewEntries) -> Result<WaitResult, Error> {
+    let me = caller.principal.asked_as().key();
     let NewEntries { newest, rows } = entries;
     if rows.is_empty() {
         // Under a hundred bytes, so that a parent agent can wait for hours at little cost.
         let (approvals, finished, notices) = (Vec::new(), Vec::new(), Vec::new());
         return Ok(WaitResult::Ok { cursor: newest, approvals, finished, notices, still_open: Vec::new() });
     }
-    let open = hub.store().open_approvals(OpenFilter::AskedOf(me.to_owned())).await.map_err(store_error)?;
+    let open = hub.store().open_approvals(OpenFilter::AskedOf(me)).await.map_err(store_error)?;
     let still_open = open.iter().filter(|row| row.number <= cursor).map(|row| row.approval.id).collect();
     let asked = open.into_iter().filter(|row| row.number > cursor && row.number <= newest);
-    let approvals = asked.map(|row| view::approval(row, MAX_TEXT_BYTES)).collect();
+    let paths = Paths::of(hub.store(), &caller.principal);
+    let approvals =
+        view::approvals(asked, paths, MAX_TEXT_BYTES, caller.reader()).await.map_err(store_error)?;
     let mut finished = Vec::new();
     let mut notices = Vec::new();
     for row in rows {

@@ -35,9 +35,7 @@ async fn add(hub: Arc<Hub>, caller: Admitted, params: AddParams) -> Result<AddRe
             let message = "only the operator can add rules for every session; pass `session_id` or `name`";
             return Err(Error::new(ErrorKind::Forbidden, message).with("field", "session_id"));
         }
-        (id, name) => Some(
-            access::find_session(hub.store(), &caller, id, name.as_ref().map(|name| name.as_str())).await?,
-        ),
+        (id, name) => Some(access::find_session(hub.store(), &caller, id, name.as_deref()).await?),
     };
     // A rule for all sessions has no working directory, so its relative paths start at the root.
     let base = session.as_ref().map_or("/", |session| session.config.working_dir.as_str());

@@ -33,9 +33,7 @@ async fn list(hub: Arc<Hub>, caller: Admitted, params: ListParams) -> Result<Lis
             return Err(Error::new(ErrorKind::Forbidden, message).with("field", "session_id"));
         }
         (id, name) => {
-            let session =
-                access::find_session(hub.store(), &caller, id, name.as_ref().map(|name| name.as_str()))
-                    .await?;
+            let session = access::find_session(hub.store(), &caller, id, name.as_deref()).await?;
             hub.policy().in_force.list(Some(&known_lineage(hub.store(), session).await.map_err(store_error)?))
         }
     };

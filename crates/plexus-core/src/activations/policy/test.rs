@@ -25,7 +25,7 @@ pub(super) fn method() -> Method {
 }
 
 async fn test(hub: Arc<Hub>, caller: Admitted, params: TestParams) -> Result<TestResult, Error> {
-    let name = params.name.as_ref().map(|name| name.as_str());
+    let name = params.name.as_deref();
     let session = access::find_session(hub.store(), &caller, params.session_id, name).await?;
     let cwd = params.cwd.unwrap_or_else(|| session.config.working_dir.clone());
     let ruling = hub.policy().ruling(session, &params.tool_name, &params.input, &cwd).await?;

@@ -1,11 +1,13 @@
 //! Resolves approvals: delivers answers to the child, and withdraws approvals that the child no longer waits for.
 
+use plexus_protocol::claudecode::PermissionMode;
 use plexus_protocol::{ApprovalId, ApprovalStatus, Decision};
 use plexus_store::{ApprovalRow, Change, RunKey};
 use serde_json::{Value, json};
 
 use super::Machine;
 use super::lines::Batch;
+use crate::attachments::Attachments;
 use crate::policy as gate;
 use crate::reply_to_child::permission_result;
 
@@ -32,13 +34,16 @@ impl Machine {
     /// An approval of this session was resolved: sends the answer to a child on its control channel.
     pub(super) fn on_resolved(&mut self, row: ApprovalRow) {
         let mut changes = Vec::new();
-        if self.apply_answer(&row) == TurnEffect::Interrupts {
+        let effect = self.apply_answer(&row);
+        let sets_mode = mode_set_by(&row).is_some();
+        if sets_mode {
+            self.note_mode_applied(row.approval.id);
+            changes.push(Change::Configure(self.row.id, Box::new(self.row.config.clone())));
+        }
+        if sets_mode || effect == TurnEffect::Interrupts {
             changes.push(self.progress());
         }
         changes.extend(self.update_clock_change());
-        if row.approval.decision.as_ref().is_some_and(|decision| decision.mode.is_some()) {
-            changes.push(Change::Configure(self.row.id, Box::new(self.row.config.clone())));
-        }
         self.commit(changes);
         self.kill_point("answer", "noted");
         let delivered = self.deliver(&row);
@@ -57,7 +62,7 @@ impl Machine {
         {
             let note = format!("Note on the allowed {} call: {message}", row.approval.tool_name);
             // A turn that was interrupted meanwhile needs no note.
-            let _ = self.add_message(note);
+            let _ = self.add_message(note, &Attachments::default());
         }
     }
 
@@ -67,10 +72,7 @@ impl Machine {
             open.status = row.approval.status;
             open.decision.clone_from(&row.approval.decision);
         }
-        if row.approval.status == ApprovalStatus::Allowed
-            && let Some(mode) = row.approval.decision.as_ref().and_then(|decision| decision.mode)
-        {
-            // The child will report this mode.
+        if let Some(mode) = mode_set_by(row) {
             self.row.config.permission_mode = mode;
         }
         let interrupts = row.approval.decision.as_ref().is_some_and(|decision| decision.interrupt);
@@ -81,6 +83,14 @@ impl Machine {
             }
             _ => TurnEffect::None,
         }
+    }
+
+    /// Notes that the mode of an answer is stored, so that recovery does not set it again. Forgets calls that have a result.
+    fn note_mode_applied(&mut self, approval: ApprovalId) {
+        let waiting: Vec<ApprovalId> = self.approvals.values().map(|open| open.id).collect();
+        let applied = &mut self.progress_mut().modes_applied;
+        applied.retain(|id| waiting.contains(id));
+        applied.push(approval);
     }
 
     /// Sends an answer to a child that waits on its control channel. Over MCP the request itself waits for it.
@@ -119,6 +129,7 @@ impl Machine {
 
     /// The child withdrew its request.
     pub(super) fn on_cancel(&mut self, request_id: &str, batch: &mut Batch) {
+        self.cancel_hook(request_id);
         let withdrawn = |_: &String, open: &mut OpenApproval| open.request_id.as_deref() == Some(request_id);
         for (tool_use_id, open) in self.approvals.extract_if(withdrawn) {
             let key = RunKey { session: self.row.id, run: open.run };
@@ -147,4 +158,10 @@ impl Machine {
 pub(super) fn withdraw(approval: ApprovalId, message: &str) -> Change {
     let decision = Box::new(Decision::withdrawal(message));
     Change::ResolveIfPending { approval, status: ApprovalStatus::Withdrawn, decision }
+}
+
+/// The mode that an answer sets. The child will report it.
+pub(super) fn mode_set_by(row: &ApprovalRow) -> Option<PermissionMode> {
+    let allowed = row.approval.status == ApprovalStatus::Allowed;
+    row.approval.decision.as_ref().filter(|_| allowed).and_then(|decision| decision.mode)
 }

@@ -18,6 +18,7 @@ use crate::lineage::CheckedCall;
 use crate::policy as gate;
 use crate::session::PermitCommand;
 use crate::session::Permitted;
+use crate::summary::summary;
 
 const MISMATCH: &str = "This call already had an approval request with a different input, so it is denied.";
 
@@ -45,6 +46,7 @@ impl Machine {
             digest: digest.clone(),
             request_id: request_id.to_owned(),
             verdict: gate::to_verdict(&answer),
+            summary: summary(&call.input),
         };
         let mode = call.permission_mode.clone();
         let input = CallInput { input: call.input.clone(), cwd: Some(cwd.clone()), mode };
@@ -53,6 +55,7 @@ impl Machine {
         batch.after.gate.push(GateReply { tool_use_id: call.tool_use_id.clone(), line });
         self.running_tools.insert(call.tool_use_id.clone(), call.tool_name.clone());
         self.calls.insert(call.tool_use_id.clone(), Call { answer, digest, cwd: Some(cwd), run: key.run });
+        self.enforce_hook_decision(&call.tool_use_id);
     }
 
     /// The child requests an approval on its control channel.
@@ -63,7 +66,8 @@ impl Machine {
         ask: CanUseTool,
         batch: &mut Batch,
     ) {
-        let request = ApprovalRequest::on_control_channel(ask);
+        let mut request = ApprovalRequest::on_control_channel(ask);
+        self.add_hook_reason(&mut request);
         let answer = match self.known(&request) {
             Known::New => {
                 let id = ApprovalId::random();
@@ -110,7 +114,8 @@ impl Machine {
         // Over MCP Claude Code gives no reason. It asks about a call that the gate allowed only when a person is required.
         let call = self.calls.get(&params.tool_use_id);
         let beyond_rules = call.is_some_and(|call| matches!(call.answer, GateAnswer::Allow { .. }));
-        let request = ApprovalRequest { beyond_rules, ..ApprovalRequest::over_mcp(params) };
+        let mut request = ApprovalRequest { beyond_rules, ..ApprovalRequest::over_mcp(params) };
+        self.add_hook_reason(&mut request);
         let mut changes = Vec::new();
         let permitted = match self.known(&request) {
             Known::Decided(answer) => Permitted::Decided(answer),
@@ -150,6 +155,14 @@ impl Machine {
         self.effects.push(Effect::Reply(Reply::Permit(reply, permitted)));
     }
 
+    /// A hook may require approval of a call that the gate allows.
+    fn add_hook_reason(&mut self, request: &mut ApprovalRequest) {
+        if let Some(reason) = self.asked_by_hook(&request.tool_use_id) {
+            request.beyond_rules = true;
+            request.reason = Some(reason);
+        }
+    }
+
     fn known(&self, request: &ApprovalRequest) -> Known {
         let digest = self.digest_of(request);
         if let Some(approval) = self.approvals.get(&request.tool_use_id) {
@@ -167,7 +180,7 @@ impl Machine {
         }
     }
 
-    fn cwd_of(&self, tool_use_id: &str) -> String {
+    pub(super) fn cwd_of(&self, tool_use_id: &str) -> String {
         let seen = self.calls.get(tool_use_id).and_then(|call| call.cwd.clone());
         seen.unwrap_or_else(|| self.row.config.working_dir.clone())
     }
@@ -228,8 +241,11 @@ impl Machine {
         let created_at = self.now.unix_secs();
         let approval = Approval {
             id,
+            said: self.said.before_call(&request.tool_use_id),
+            risks: self.risks(&request),
             session_id: self.row.id,
             session_name: self.row.name.clone(),
+            session_path: None,
             kind: ApprovalKind::of_tool(&request.tool_name),
             cwd: self.cwd_of(&request.tool_use_id),
             tool_name: request.tool_name,

@@ -19,6 +19,7 @@ impl Machine {
         changes: &mut Vec<Change>,
     ) -> Option<&'static str> {
         let call = self.calls.remove(tool_use_id);
+        self.progress_mut().hook_decisions.remove(tool_use_id);
         self.held.retain(|held| held.tool_use_id() != tool_use_id);
         let open = self.approvals.remove(tool_use_id);
         if let Some(open) = &open {

@@ -44,8 +44,8 @@ impl Machine {
             Command::Trust { project, changes, reply } => {
                 self.trust(project.map(|project| *project), changes, reply);
             }
-            Command::Send { text, reply } => {
-                let sent = self.add_message(text);
+            Command::Send { text, attachments, reply } => {
+                let sent = self.add_message(text, &attachments);
                 self.effects.push(Effect::Reply(Reply::Turn(reply, sent)));
             }
             Command::Wake => {

@@ -1,13 +1,14 @@
 //! The conversation tree of the session. Messages, decisions about calls and the outcomes of turns become its nodes.
 
-use plexus_claude::{Assistant, Block};
+use plexus_claude::{Assistant, Block, User};
 use plexus_protocol::arbor::Role;
-use plexus_protocol::{Event, NodeId};
+use plexus_protocol::{Event, NodeId, Object};
 use plexus_store::{Change, NodeRow, TurnStatus};
 use serde_json::{Value, json};
 
 use super::Machine;
 use super::lines::Batch;
+use crate::attachments::{Attachment, Attachments};
 
 /// The size at which a message continues in another node. An extended node is rewritten as a whole.
 const NODE_BYTES: u64 = 256 * 1024;
@@ -29,13 +30,13 @@ impl Machine {
             && id == current
             && *bytes < NODE_BYTES
         {
-            *bytes += batch.line_bytes;
+            *bytes += batch.line_bytes();
             extend(*node, content, message.uuid.clone(), &mut batch.changes);
             return;
         }
         let node =
             self.add_node(Role::Assistant, Value::Array(content), message.uuid.clone(), &mut batch.changes);
-        let bytes = batch.line_bytes;
+        let bytes = batch.line_bytes();
         self.message = message.message_id.clone().map(|id| Message { id, node, bytes });
     }
 
@@ -55,9 +56,33 @@ impl Machine {
         self.add_node(Role::User, content, None, &mut batch.changes);
     }
 
-    /// Adds a prompt.
-    pub(super) fn add_prompt(&mut self, text: &str, changes: &mut Vec<Change>) -> NodeId {
-        self.add_node(Role::User, json!([{"type": "text", "text": text}]), None, changes)
+    /// Adds a prompt and its files. The node stores the bytes of the files; they are kept in memory until the child has read them.
+    pub(super) fn add_prompt(
+        &mut self,
+        text: &str,
+        attachments: &Attachments,
+        changes: &mut Vec<Change>,
+    ) -> NodeId {
+        let mut content = vec![json!({"type": "text", "text": text})];
+        content.extend(attachments.iter().map(Attachment::block));
+        let node = self.add_node(Role::User, Value::Array(content), None, changes);
+        if !attachments.is_empty() {
+            self.unread_files.insert(node, Attachments::clone(attachments));
+        }
+        node
+    }
+
+    /// Adds the summary with which Claude Code has replaced the conversation so far. A fork resumes at its entry of the transcript:
+    /// Claude Code no longer finds the entries before it.
+    pub(super) fn add_summary(&mut self, user: &User, details: &Object, batch: &mut Batch) {
+        let texts = user.blocks.iter().filter_map(|block| match block {
+            Block::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        let summary = texts.collect::<Vec<_>>().join("\n");
+        let content = json!([{"type": "compaction", "summary": summary, "details": details}]);
+        self.message = None;
+        self.add_node(Role::User, content, user.uuid.clone(), &mut batch.changes);
     }
 
     /// Adds the outcome of the running turn.

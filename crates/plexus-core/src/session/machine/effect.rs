@@ -15,6 +15,7 @@ use super::recovery::Snapshot;
 use super::request::RequestOrigin;
 use super::settings::PendingRequest;
 use super::turn::NewTurn;
+use crate::hooks::{HookOutcome, HookRun};
 use crate::session::Permitted;
 use crate::session::{Command, PermitCommand};
 
@@ -54,6 +55,8 @@ pub(in crate::session) enum Input {
     Started(RunKey, Result<Started, String>),
     /// The result of [`Effect::CollectExit`].
     Exited(Cause, Exited),
+    /// The commands of a callback have ended, some time after [`Effect::RunHooks`].
+    HooksEnded(String, Box<HookOutcome>),
 }
 
 /// What the shell carries out.
@@ -100,6 +103,10 @@ pub(in crate::session) enum Effect {
     CollectExit(Cause),
     /// Removes what a run leaves: its secrets and its stray processes.
     CleanUp,
+    /// Starts the commands of a callback, by its request id.
+    RunHooks(String, Box<HookRun>),
+    /// Ends the commands of these callbacks.
+    CancelHooks(Vec<String>),
     /// A step at which a test can kill the hub.
     KillPoint(&'static str, &'static str),
 }

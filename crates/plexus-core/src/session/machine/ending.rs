@@ -26,6 +26,7 @@ impl Machine {
     pub(super) fn on_exited(&mut self, cause: Cause, exited: Exited) {
         let Some(process) = self.process.take() else { return };
         let Exited { exit, stderr } = exited;
+        self.cancel_all_hooks();
         self.kill_point("end", "process gone");
         let mut changes = self.withdraw_all(process.key, "the agent's process ended");
         changes.push(Change::EndRun(process.key, serde_json::to_value(&exit).unwrap_or(Value::Null)));

@@ -201,6 +201,7 @@ impl Machine {
             if let Some(call) = self.calls.get_mut(&tool_use_id) {
                 call.answer = answer;
             }
+            self.enforce_hook_decision(&tool_use_id);
             self.send(line);
         }
         self.load_held(committed);

@@ -3,15 +3,16 @@
 
 use plexus_agent::Entry;
 use plexus_claude::{
-    Assistant, Block, GateAnswer, Incoming, PermissionResult, Request, RequestBody, System, TurnResult, User,
-    Version,
+    Assistant, Block, GateAnswer, HookAnswer, HookCallback, Incoming, PermissionResult, Request, RequestBody,
+    System, TooOld, TurnResult, User, Version,
 };
 use plexus_protocol::claudecode::{Channel, PermissionMode};
-use plexus_protocol::{Event, JournalRange, Object};
+use plexus_protocol::{ErrorKind, Event, Hunk, JournalRange, Object};
 use plexus_store::{Change, Committed, RunKey};
 use serde_json::{Value, json};
 
 use super::process::{CONNECTING_PAUSE, Phase};
+use super::progress::COST_LIMIT_REACHED;
 use super::truncate::truncate;
 use super::{AfterCommit, Cause, Effect, Machine, Reply};
 
@@ -27,8 +28,8 @@ pub(super) struct Batch {
     pub(super) changes: Vec<Change>,
     /// What follows once they are durable.
     pub(super) after: AfterLines,
-    /// The length of the current line.
-    pub(super) line_bytes: u64,
+    /// The place of the current line in the journal.
+    pub(super) line: JournalRange,
     /// The place of the current line in the journal, if its events contain only part of it.
     truncated: Option<JournalRange>,
 }
@@ -40,6 +41,8 @@ pub(in crate::session) struct AfterLines {
     operation: &'static str,
     /// The gate's answers; those to held calls are not sent.
     pub(super) gate: Vec<GateReply>,
+    /// The callbacks for which the user's hooks are to be run.
+    pub(super) hooks: Vec<String>,
     /// Further lines for the child.
     lines: Vec<String>,
     /// Answers of the child to control requests, for the callers that wait.
@@ -64,6 +67,11 @@ enum Readiness {
 }
 
 impl Batch {
+    /// The length of the current line.
+    pub(super) fn line_bytes(&self) -> u64 {
+        self.line.end - self.line.start
+    }
+
     fn operation(&self) -> &'static str {
         let any = |notable: fn(&Change) -> bool| self.changes.iter().any(notable);
         if any(|change| matches!(change, Change::Ask(_))) {
@@ -99,7 +107,7 @@ impl Machine {
     }
 
     pub(super) fn on_lines_stored(&mut self, after: AfterLines, committed: &Committed) {
-        let AfterLines { operation, gate, lines, replies, readiness, alarm } = after;
+        let AfterLines { operation, gate, hooks, lines, replies, readiness, alarm } = after;
         self.kill_point(operation, "stored");
         for GateReply { tool_use_id, line } in gate {
             if !committed.holds(&tool_use_id) {
@@ -108,6 +116,9 @@ impl Machine {
         }
         for line in lines {
             self.send(line);
+        }
+        for request_id in hooks {
+            self.run_hooks(request_id);
         }
         self.kill_point(operation, "answered");
         self.load_held(committed);
@@ -129,12 +140,9 @@ impl Machine {
         for entry in entries {
             let Entry { mut message, start, end } = entry;
             end_offset = end;
-            batch.line_bytes = end - start;
-            batch.truncated = if batch.line_bytes > limit as u64 {
-                truncate(&mut message, limit, JournalRange { run: key.run, start, end })
-            } else {
-                None
-            };
+            batch.line = JournalRange { run: key.run, start, end };
+            batch.truncated =
+                if end - start > limit as u64 { truncate(&mut message, limit, batch.line) } else { None };
             self.detect_trouble(&message, &mut batch);
             self.on_message(key, message, &mut batch);
         }
@@ -170,6 +178,11 @@ impl Machine {
         else {
             return self.note("result", json!({"result": result.result, "subtype": result.subtype}), batch);
         };
+        if result.subtype == COST_LIMIT_REACHED {
+            // Claude Code would still run the calls that it has requested or is about to request.
+            turn.progress.spent_run = Some(key.run);
+            batch.after.alarm = Some(Cause::Ended);
+        }
         let earlier = turn.progress.add_result(result);
         let over = turn.progress.is_over_by_result();
         if let Some(earlier) = earlier {
@@ -182,6 +195,14 @@ impl Machine {
 
     fn on_request(&mut self, key: RunKey, request: Request, batch: &mut Batch) {
         let id = request.request_id;
+        if self.is_spent(key.run) {
+            let reason = "The cost budget is exhausted, so this call is denied.";
+            return deny_request(&id, &request.body, reason, batch);
+        }
+        if self.is_compacting() {
+            let reason = "The conversation is being compacted, so this call is denied.";
+            return deny_request(&id, &request.body, reason, batch);
+        }
         match request.body {
             RequestBody::Gate(call) => {
                 self.ensure_turn(key.run, &mut batch.changes);
@@ -191,6 +212,8 @@ impl Machine {
                 self.ensure_turn(key.run, &mut batch.changes);
                 self.on_can_use_tool(key, &id, *ask, batch);
             }
+            RequestBody::Hook(callback) => self.on_hook(key, &id, callback, batch),
+            RequestBody::InvalidHookRequest { event, why } => self.on_invalid_hook(&id, event, &why, batch),
             RequestBody::InvalidGateRequest { why } => {
                 let reason = format!("Plexus could not read this call, so it is denied: {why}");
                 batch.before.push(plexus_claude::reply_gate(&id, &GateAnswer::Deny { reason }));
@@ -272,6 +295,16 @@ impl Machine {
         }
     }
 
+    /// Stops a process that is too old before its first call.
+    fn on_version(&mut self, reported: Option<Version>, batch: &mut Batch) {
+        let (Some(process), Some(version)) = (self.process.as_mut(), reported) else { return };
+        process.version = Some(version);
+        if let Err(too_old) = version.check() {
+            let message = format!("{too_old}: {}", TooOld::FIX);
+            batch.after.alarm = Some(Cause::Failed(ErrorKind::ClaudeTooOld.as_str(), message));
+        }
+    }
+
     fn on_system(&mut self, key: RunKey, system: System, batch: &mut Batch) {
         let text = |name: &str| system.data.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         match system.subtype.as_str() {
@@ -287,14 +320,22 @@ impl Machine {
                 return;
             }
             "init" => {
+                if self.is_spent(key.run) {
+                    return;
+                }
                 self.ensure_turn(key.run, &mut batch.changes);
                 self.on_mode(key, &text("permissionMode"), batch);
-                if let Some(process) = self.process.as_mut() {
-                    process.version = reported_version(&system.data).or(process.version);
-                }
+                self.on_version(reported_version(&system.data), batch);
             }
             "status" if system.data.get("permissionMode").is_some_and(Value::is_string) => {
                 self.on_mode(key, &text("permissionMode"), batch);
+            }
+            "compact_boundary" => {
+                if let Some(turn) = self.turn.as_mut() {
+                    turn.progress.compacted = true;
+                    let details = system.data.get("compact_metadata").and_then(Value::as_object).cloned();
+                    turn.progress.compaction = Some(details.unwrap_or_default());
+                }
             }
             "task_started" => {
                 let ends_by_itself = matches!(text("task_type").as_str(), "local_agent" | "local_workflow");
@@ -341,7 +382,15 @@ impl Machine {
         }
     }
 
+    /// Whether a run has reached its cost limit. Its process is killed, and what it still writes starts no turn.
+    fn is_spent(&self, run: u32) -> bool {
+        self.turn.as_ref().map_or(&self.last_progress, |turn| &turn.progress).spent_run == Some(run)
+    }
+
     fn on_assistant(&mut self, key: RunKey, assistant: Assistant, batch: &mut Batch) {
+        if self.is_spent(key.run) && self.turn.is_none() {
+            return;
+        }
         self.ensure_turn(key.run, &mut batch.changes);
         if assistant.parent_tool_use_id.is_none() {
             self.add_assistant_message(&assistant, batch);
@@ -355,9 +404,14 @@ impl Machine {
                 Block::ToolUse { id, name, input } => {
                     Event::ToolUse { tool_name: name, tool_use_id: id, input, parent_tool_use_id, truncated }
                 }
-                Block::ToolResult { tool_use_id, content: output, is_error } => {
-                    Event::ToolResult { tool_use_id, output, is_error, parent_tool_use_id, truncated }
-                }
+                Block::ToolResult { tool_use_id, content: output, is_error } => Event::ToolResult {
+                    tool_use_id,
+                    output,
+                    is_error,
+                    parent_tool_use_id,
+                    truncated,
+                    patch: Vec::new(),
+                },
                 Block::Other { kind, data } => Event::System { subtype: kind, data },
             };
             self.event(event, batch);
@@ -371,13 +425,26 @@ impl Machine {
         if user.is_replay {
             if let (Some(turn), Some(read)) = (self.turn.as_mut(), user.uuid) {
                 let prompt = turn.bound.as_ref().and_then(|bound| bound.prompt_uuid.as_ref());
-                turn.progress.acknowledged |= prompt == Some(&read);
-                turn.progress.unread_messages.retain(|message| message.uuid != read);
+                let mut confirmed = Vec::new();
+                if prompt == Some(&read) {
+                    turn.progress.acknowledged = true;
+                    confirmed.extend(turn.progress.prompt_node.take());
+                }
+                let read = turn.progress.unread_messages.extract_if(.., |message| message.uuid == read);
+                confirmed.extend(read.filter_map(|message| message.node));
+                self.unread_files.retain(|node, _| !confirmed.contains(node));
             }
             return;
         }
-        let results = user.blocks.iter().any(|block| matches!(block, Block::ToolResult { .. }));
-        if results && user.parent_tool_use_id.is_none() {
+        if user.parent_tool_use_id.is_none()
+            && let Some(details) = self.turn.as_mut().and_then(|turn| turn.progress.compaction.take())
+        {
+            self.add_summary(&user, &details, batch);
+        }
+        let results = user.blocks.iter().filter(|block| matches!(block, Block::ToolResult { .. })).count();
+        // The CLI does not say to which of several results a change belongs.
+        let mut patch = if results == 1 { user.patch.into_iter().map(hunk).collect() } else { Vec::new() };
+        if results > 0 && user.parent_tool_use_id.is_none() {
             self.add_results(&user.blocks, batch);
         }
         for block in user.blocks {
@@ -394,8 +461,14 @@ impl Machine {
                         batch.after.alarm = Some(Cause::Failed("gate_bypassed", message));
                     }
                     let truncated = batch.truncated;
-                    let event =
-                        Event::ToolResult { tool_use_id, output, is_error, parent_tool_use_id, truncated };
+                    let event = Event::ToolResult {
+                        tool_use_id,
+                        output,
+                        is_error,
+                        parent_tool_use_id,
+                        truncated,
+                        patch: std::mem::take(&mut patch),
+                    };
                     self.event(event, batch);
                 }
                 Block::Text { text } => self.note("user", json!({"text": text}), batch),
@@ -417,6 +490,7 @@ impl Machine {
     }
 
     fn event(&mut self, event: Event, batch: &mut Batch) {
+        self.said.read(&event);
         if let Event::ToolUse { tool_name, tool_use_id, .. } = &event {
             self.running_tools.insert(tool_use_id.clone(), tool_name.clone());
             if tool_name == UNGATED_TOOL {
@@ -429,6 +503,28 @@ impl Machine {
     fn note(&mut self, subtype: &str, data: Value, batch: &mut Batch) {
         batch.changes.push(self.system_event(subtype, data));
     }
+}
+
+/// Denies a request of a run that may not call tools now.
+fn deny_request(id: &str, body: &RequestBody, reason: &str, batch: &mut Batch) {
+    let reason = reason.to_owned();
+    let line = match body {
+        RequestBody::Gate(_) | RequestBody::InvalidGateRequest { .. } => {
+            plexus_claude::reply_gate(id, &GateAnswer::Deny { reason })
+        }
+        RequestBody::Ask(_) | RequestBody::InvalidPermissionRequest { .. } => {
+            plexus_claude::reply_permission(id, &PermissionResult::Deny { message: reason, interrupt: false })
+        }
+        RequestBody::Hook(HookCallback { event, .. }) | RequestBody::InvalidHookRequest { event, .. } => {
+            plexus_claude::reply_hook(id, *event, &HookAnswer::of_failure(*event, reason))
+        }
+        RequestBody::Unknown { .. } => plexus_claude::reply_error(id, &reason),
+    };
+    batch.before.push(line);
+}
+
+fn hunk(plexus_claude::Hunk { old_start, new_start, lines }: plexus_claude::Hunk) -> Hunk {
+    Hunk { old_start, new_start, lines }
 }
 
 /// The version in the answer to `initialize` (from 2.1.296 on) or in the first line of a turn.

@@ -12,12 +12,15 @@ mod conversation;
 mod effect;
 mod ending;
 mod held_calls;
+mod hooks;
 mod lines;
 mod model_trouble;
 mod process;
 mod progress;
 mod recovery;
 mod request;
+mod risks;
+mod said;
 mod settings;
 mod stop;
 #[cfg(test)]
@@ -31,17 +34,20 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
+use plexus_agent::SlashCommands;
 use plexus_protocol::arbor::Position;
 use plexus_protocol::{NodeId, SessionId, UnixSeconds};
 use plexus_store::{Change, RunKey, SessionConfig, SessionRow};
 use tokio::sync::oneshot;
 
 use crate::Settings;
+use crate::attachments::Attachments;
 use crate::escalation::Escalation;
 use crate::limits::{RateLimit, Reservations};
 use crate::lineage::Lineage;
 use crate::metrics::Metrics;
 use crate::policy::Policies;
+use crate::session::PromptFormat;
 
 use answers::OpenApproval;
 use approvals::Call;
@@ -49,6 +55,7 @@ use conversation::Message;
 use held_calls::HeldCall;
 use process::Process;
 use progress::Progress;
+use said::Said;
 use settings::PendingRequest;
 use turn::Turn;
 use turn_clock::TimeLimit;
@@ -60,6 +67,8 @@ pub(super) use effect::{
 pub(crate) use held_calls::waits_for_budget;
 pub(super) use held_calls::{cost_budget, dollars_left};
 pub(crate) use model_trouble::trouble_of;
+pub(super) use progress::unread_files;
+pub(crate) use progress::{cost_so_far, has_read_prompt};
 pub(super) use recovery::{RecoveredRun, Snapshot};
 
 /// The time at which an input arrives.
@@ -119,6 +128,10 @@ pub(super) struct Machine {
     running_tools: HashMap<String, String>,
     /// Calls of this turn that Claude Code never shows to its hooks.
     ungated: HashSet<String>,
+    /// The agents' latest texts in this turn.
+    said: Said,
+    /// The files of prompts and messages that the child has not confirmed, by node.
+    unread_files: HashMap<NodeId, Attachments>,
 }
 
 impl Machine {
@@ -144,6 +157,8 @@ impl Machine {
             wake: wake::Wake::No,
             running_tools: HashMap::new(),
             ungated: HashSet::new(),
+            said: Said::default(),
+            unread_files: HashMap::new(),
         }
     }
 
@@ -169,6 +184,7 @@ impl Machine {
             Input::Prepared(prepared) => self.on_prepared(prepared),
             Input::Started(key, started) => self.on_started(key, started),
             Input::Exited(cause, exited) => self.on_exited(cause, exited),
+            Input::HooksEnded(request_id, outcome) => self.on_hooks_ended(&request_id, *outcome),
         }
         std::mem::take(&mut self.effects)
     }
@@ -190,6 +206,15 @@ impl Machine {
     /// The node of the conversation where the session starts.
     pub(super) fn beginning(&self) -> NodeId {
         self.row.beginning
+    }
+
+    /// The commands that the process for the running turn needs.
+    pub(super) fn slash_commands(&self) -> SlashCommands {
+        if self.is_compacting() { SlashCommands::BuiltIn } else { SlashCommands::Disabled }
+    }
+
+    fn is_compacting(&self) -> bool {
+        self.turn.as_ref().is_some_and(|turn| turn.progress.format == PromptFormat::Compact)
     }
 
     pub(super) fn config(&self) -> &SessionConfig {

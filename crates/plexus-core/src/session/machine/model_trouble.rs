@@ -52,7 +52,8 @@ impl Machine {
     pub(super) fn restart_stall_timer(&mut self) {
         let asked = self.approvals.values().any(|open| open.status == ApprovalStatus::Pending);
         let tool_runs = self.running_tools.values().any(|tool| !DELEGATES.contains(&tool.as_str()));
-        let waits_for_model = self.turn.is_some() && !asked && !tool_runs;
+        let hook_runs = !self.progress_mut().hooks.is_empty();
+        let waits_for_model = self.turn.is_some() && !asked && !tool_runs && !hook_runs;
         let stall_by = self.now.instant + self.shared.settings.stalled_after;
         if let Some(process) = self.process.as_mut().filter(|process| process.phase == Phase::Ready) {
             process.stall_by = waits_for_model.then_some(stall_by);

@@ -4,12 +4,13 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use plexus_claude::{SentId, Version};
+use plexus_claude::{Gate, Initialize, ResumedSystemPrompt, SentId, Version};
 use plexus_store::{Change, RunKey, RunState};
 use serde_json::json;
 
 use super::settings::Setting;
 use super::{Cause, Effect, Machine, Prepared, StartFailure, Started};
+use crate::hooks::events_of;
 use crate::limits::Limit;
 use crate::loading::agents_of;
 
@@ -92,9 +93,13 @@ impl Machine {
         }
     }
 
-    /// Ends the process if it has no turn for the configured time, counted from now.
+    /// Ends the process if it has no turn for the configured time, counted from now. A process for a command ends at once.
     pub(super) fn restart_idle_timer(&mut self) {
-        let idle_by = self.idle_deadline();
+        let is_for_command = self
+            .process
+            .as_ref()
+            .is_some_and(|process| self.last_progress.command_run == Some(process.key.run));
+        let idle_by = if is_for_command { Some(self.now.instant) } else { self.idle_deadline() };
         if let Some(process) = self.process.as_mut() {
             process.idle_by = idle_by;
         }
@@ -144,6 +149,7 @@ impl Machine {
                 return self.fail_turn("cannot_start", format!("the agent could not start: {error}"));
             }
         };
+        self.progress_mut().command_run = self.is_compacting().then_some(key.run);
         self.progress_mut().cost_limit = cost_budget.map(|row| (key.run, row.granted));
         let mut process = self.new_process(key, HashSet::new());
         let config = &self.row.config;
@@ -161,13 +167,20 @@ impl Machine {
         self.kill_point("start", "released");
         let Some(process) = &self.process else { return };
         let id = process.initialize_id();
-        let agents = agents_of(&self.row.config);
-        let line = if self.row.config.loopback_enabled {
-            plexus_claude::initialize(&id, &agents)
-        } else {
-            plexus_claude::initialize_ungated(&id, &agents)
+        let config = &self.row.config;
+        let initialize = Initialize {
+            gate: if config.loopback_enabled { Gate::Callback } else { Gate::Disabled },
+            hooks: &events_of(config.hooks.as_ref()),
+            agents: &agents_of(config),
+            // The transcript of an adopted conversation records the system prompt that the user had.
+            system_prompt: match config.continues {
+                Some(_) if config.system_prompt.is_some() || config.append_system_prompt.is_some() => {
+                    ResumedSystemPrompt::Own
+                }
+                _ => ResumedSystemPrompt::Recorded,
+            },
         };
-        self.send(line);
+        self.send(initialize.line(&id));
         self.kill_point("start", "initialize sent");
     }
 

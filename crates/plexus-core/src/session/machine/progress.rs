@@ -1,21 +1,22 @@
 //! The progress of a turn: the part of its state that survives a restart. It is stored with the turn, in the same commit as
 //! the lines it follows from. It decides when the turn is over, what it cost and how it ended.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use plexus_claude::TurnResult;
+use plexus_claude::{HookDecision, TurnResult};
 use plexus_protocol::arbor::Position;
-use plexus_protocol::{ApprovalId, Attention, Event, Object, SessionId};
+use plexus_protocol::{ApprovalId, Attention, Event, NodeId, Object, SessionId};
 use plexus_store::{Change, TurnStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::hooks::OpenHook;
 use super::turn::Ending;
 use super::turn_clock::Clock;
 use crate::session::PromptFormat;
 
 /// The result subtype of a turn that reached the cost limit its process was started with.
-const COST_LIMIT_REACHED: &str = "error_max_budget_usd";
+pub(super) const COST_LIMIT_REACHED: &str = "error_max_budget_usd";
 
 /// The state of a turn between two lines.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -66,14 +67,32 @@ pub(super) struct Progress {
     pub(super) budget_approval: Option<ApprovalId>,
     /// The run that was started with a cost limit, and the budget at that time.
     pub(super) cost_limit: Option<(u32, u64)>,
+    /// The run that has reached its cost limit. Claude Code ends the turn there, but can still request calls of that turn.
+    pub(super) spent_run: Option<u32>,
     /// The budget that ran out, so that the turn was interrupted.
     #[serde(rename = "out_of")]
     pub(super) exhausted_budget: Option<String>,
     /// The problem between the child and its model.
     pub(super) trouble: Option<Attention>,
+    /// The answers whose mode is stored as the session's mode, of calls without a result. The mode may have changed since.
+    pub(super) modes_applied: Vec<ApprovalId>,
     /// How Claude Code reads the prompt.
     #[serde(rename = "reading")]
     pub(super) format: PromptFormat,
+    /// Callbacks of the user's hooks without an answer that was sent, by request id.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) hooks: BTreeMap<String, OpenHook>,
+    /// What hooks decided about calls that have no result yet, by `tool_use_id`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) hook_decisions: BTreeMap<String, HookDecision>,
+    /// The node of a prompt that has files.
+    pub(super) prompt_node: Option<NodeId>,
+    /// The run that was started for `/compact`. It receives no other prompt and ends with the turn.
+    pub(super) command_run: Option<u32>,
+    /// The conversation was compacted in this turn.
+    pub(super) compacted: bool,
+    /// What Claude Code said about a compaction whose summary has not arrived.
+    pub(super) compaction: Option<Object>,
 }
 
 /// A message that was added to the running turn.
@@ -81,6 +100,9 @@ pub(super) struct Progress {
 pub(super) struct UnreadMessage {
     pub(super) uuid: String,
     pub(super) text: String,
+    /// Its node, if it has files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) node: Option<NodeId>,
 }
 
 /// The stored part of a `result` message.
@@ -175,6 +197,11 @@ impl Progress {
             let reason = if outcome.subtype == "success" { "api_error" } else { outcome.subtype.as_str() };
             return Some(Ending::failed(reason, message, Vec::new()));
         }
+        if self.format == PromptFormat::Compact && !self.compacted {
+            let why = if outcome.text.is_empty() { "no reason was given" } else { &outcome.text };
+            let message = format!("Claude Code did not compact the conversation: {why}");
+            return Some(Ending::failed("not_compacted", message, Vec::new()));
+        }
         let mut usage = outcome.usage;
         add_usage(&mut usage, &self.usage);
         let last = Event::Complete {
@@ -202,9 +229,32 @@ impl Progress {
             cost_before: self.cost_now,
             cost_now: self.cost_now,
             cost_limit: self.cost_limit,
+            spent_run: self.spent_run,
+            modes_applied: self.modes_applied.clone(),
+            hooks: self.hooks.clone(),
+            command_run: self.command_run,
             ..Self::default()
         }
     }
+}
+
+/// The cost of a running turn so far, from its stored progress. Claude Code reports it with each result.
+pub(crate) fn cost_so_far(progress: &Value) -> Option<f64> {
+    let reported = progress.get("result").is_some_and(|result| !result.is_null());
+    let cost = progress.get("cost_now")?.as_f64()? - progress.get("cost_before")?.as_f64()?;
+    reported.then(|| cost.max(0.0))
+}
+
+/// Whether the child has read the prompt of the turn with this stored progress.
+pub(crate) fn has_read_prompt(progress: &Value) -> bool {
+    progress["acknowledged"] == true
+}
+
+/// The nodes of prompts and messages with files that the child has not confirmed, from the stored progress of a turn.
+pub(in crate::session) fn unread_files(stored: &Value) -> Vec<NodeId> {
+    let progress: Progress = serde_json::from_value(stored.clone()).unwrap_or_default();
+    let messages = progress.unread_messages.into_iter().filter_map(|message| message.node);
+    progress.prompt_node.into_iter().chain(messages).collect()
 }
 
 /// Adds the counts of `more` to `usage`, one level of objects deep.
@@ -227,7 +277,7 @@ fn add_usage(usage: &mut Object, more: &Object) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plexus_protocol::{NodeId, TreeId};
+    use plexus_protocol::TreeId;
     use serde_json::json;
 
     fn result(text: &str, cost: f64) -> TurnResult {
@@ -299,6 +349,18 @@ mod tests {
         assert_eq!((cost_usd, num_turns, result.as_str()), (0.5, 4, "c"));
         assert_eq!(usage["input_tokens"], 20);
         assert_eq!(usage["cache"]["a"], 2);
+    }
+
+    #[test]
+    fn the_cost_of_a_running_turn_is_known_from_its_first_result_on() {
+        let mut first = Progress::default();
+        first.add_result(result("a", 0.5));
+        let mut second = first.next();
+        let stored = |progress: &Progress| serde_json::to_value(progress).expect("its text");
+        assert_eq!(cost_so_far(&stored(&second)), None, "the cost so far belongs to the turn before");
+        second.add_result(result("b", 0.75));
+        assert_eq!(cost_so_far(&stored(&second)), Some(0.25));
+        assert_eq!(cost_so_far(&Value::Null), None, "before its process started");
     }
 
     #[test]

@@ -1,28 +1,32 @@
 //! Recovery: a new hub continues a session where the earlier hub stopped. It adopts the process if it still runs, the
 //! turn, the open approvals, and every decision that was committed but may not have been sent.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use plexus_claude::SentId;
-use plexus_protocol::claudecode::Channel;
-use plexus_protocol::{ApprovalKind, ApprovalStatus};
+use plexus_protocol::{ApprovalKind, ApprovalStatus, Event, NodeId};
 use plexus_store::{ApprovalRow, CallRow, Change, RunRow, RunState, TurnRow};
 use serde_json::json;
 
-use super::answers::OpenApproval;
+use super::answers::{OpenApproval, mode_set_by};
 use super::approvals::Call;
 use super::process::{EXIT_WITHIN, Phase};
 use super::progress::Progress;
 use super::turn::{PromptTarget, Turn};
 use super::{Effect, Machine};
+use crate::attachments::Attachments;
 use crate::policy as gate;
 
 /// The state that an earlier hub left, as the store and the run directory have it.
 pub(in crate::session) struct Snapshot {
     /// The latest turn.
     pub(in crate::session) turn: Option<TurnRow>,
+    /// The latest events of that turn, if it has not ended.
+    pub(in crate::session) events: Vec<Event>,
     /// The runs that have not ended.
     pub(in crate::session) runs: Vec<RecoveredRun>,
+    /// The files of prompts and messages that the child has not confirmed, by node.
+    pub(in crate::session) unread_files: HashMap<NodeId, Attachments>,
 }
 
 /// A run that has not ended.
@@ -38,7 +42,9 @@ pub(in crate::session) struct RecoveredRun {
 
 impl Machine {
     pub(super) fn recover(&mut self, snapshot: Snapshot) {
-        let Snapshot { turn, runs } = snapshot;
+        let Snapshot { turn, events, runs, unread_files } = snapshot;
+        events.iter().for_each(|event| self.said.read(event));
+        self.unread_files = unread_files;
         if let Some(turn) = turn {
             self.recover_turn(turn);
         }
@@ -98,13 +104,8 @@ impl Machine {
         }
         self.remember_held(run.calls.clone());
         for row in run.approvals.iter().filter(|row| row.approval.kind != ApprovalKind::Budget) {
-            let decision = row.approval.decision.as_ref().filter(|decision| decision.approve);
-            // On the control channel the mode is stored before the answer is delivered, and may have changed since.
-            let is_stored = row.channel == Channel::Control && row.approval.delivered_at.is_some();
-            if let Some(mode) = decision.and_then(|decision| decision.mode)
-                && !is_stored
-            {
-                // The earlier hub may not have stored it, and the child will report it.
+            let applied = self.progress_mut().modes_applied.contains(&row.approval.id);
+            if let Some(mode) = mode_set_by(row).filter(|_| !applied) {
                 self.row.config.permission_mode = mode;
             }
             let open = OpenApproval {
@@ -139,7 +140,7 @@ impl Machine {
 
     /// Sends what the earlier hub decided and may not have sent.
     fn resume(&mut self, run: RecoveredRun) {
-        let RecoveredRun { calls, approvals, sent, .. } = run;
+        let RecoveredRun { row, calls, approvals, sent } = run;
         let replied = |request_id: &String| sent.contains(&SentId::Reply(request_id.clone()));
         for call in calls {
             let held = self.held.iter().any(|held| held.tool_use_id() == call.tool_use_id);
@@ -155,6 +156,7 @@ impl Machine {
             }
         }
         self.commit(changes);
+        self.recover_hooks(row.key, |id| sent.contains(id));
         match self.process.as_ref().map(|process| process.phase) {
             // A keeper ignores a second release.
             Some(Phase::Initializing) if sent.is_empty() => self.release(),

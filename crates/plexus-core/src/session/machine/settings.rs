@@ -1,6 +1,7 @@
 //! Changes to a session while it runs: its mode, its model, its trusted project, and messages added to its turn. The child
 //! is asked to change its mode or model; the caller waits for the child's answer.
 
+use plexus_claude::AttachedFile;
 use plexus_protocol::claudecode::{PermissionMode, TrustedProject};
 use plexus_protocol::{Error, ErrorKind, Event};
 use plexus_store::{Change, SessionConfig, StoreError};
@@ -9,8 +10,10 @@ use tokio::sync::oneshot;
 
 use super::effect::AfterConfigure;
 use super::progress::UnreadMessage;
-use super::{AfterTry, Effect, Machine, Reply};
+use super::{AfterTry, Cause, Effect, Machine, Reply};
+use crate::attachments::{Attachment, Attachments};
 use crate::errors::store_error;
+use crate::session::PromptFormat;
 
 type Changed = oneshot::Sender<Result<(), Error>>;
 
@@ -162,19 +165,35 @@ impl Machine {
 
     /// Adds a message to the running turn and returns the number of the turn. The message is durable before it is sent,
     /// and is sent again if the hub dies in between.
-    pub(super) fn add_message(&mut self, text: String) -> Result<u64, Error> {
-        let Some(turn) = self.turn.as_mut().filter(|turn| !turn.progress.interrupt_requested) else {
+    pub(super) fn add_message(&mut self, text: String, attachments: &Attachments) -> Result<u64, Error> {
+        let Some(turn) = self.turn.as_ref().filter(|turn| !turn.progress.interrupt_requested) else {
             let message = "no turn is in progress; start one with claudecode.chat_async";
             return Err(Error::new(ErrorKind::NoTurn, message));
         };
+        if turn.progress.format == PromptFormat::Compact {
+            let message = "the conversation is being compacted; send the message when the turn is complete";
+            return Err(Error::new(ErrorKind::TurnInProgress, message).with("turn", turn.number));
+        }
+        if let Some(lost) = attachments.iter().find(|file| !file.reaches_a_running_turn()) {
+            let message = format!(
+                "Claude Code drops PDF documents that it receives during a turn; send `{}` with a prompt when the turn is complete",
+                lost.name()
+            );
+            return Err(Error::new(ErrorKind::InvalidParams, message).with("field", "attachments"));
+        }
         let number = turn.number;
         let uuid = uuid::Uuid::new_v4().to_string();
-        turn.progress.unread_messages.push(UnreadMessage { uuid: uuid.clone(), text: text.clone() });
-        let data = json!({"text": text, "uuid": uuid});
+        let mut data = json!({"text": text, "uuid": uuid});
+        if !attachments.is_empty() {
+            data["attachments"] = attachments.iter().map(|file| json!(file.view())).collect();
+        }
         let event =
             Event::System { subtype: "sent".to_owned(), data: data.as_object().cloned().unwrap_or_default() };
-        let mut changes = vec![Change::Event(self.row.id, number, Box::new(event)), self.progress()];
-        self.add_prompt(&text, &mut changes);
+        let mut changes = vec![Change::Event(self.row.id, number, Box::new(event))];
+        let node = self.add_prompt(&text, attachments, &mut changes);
+        let node = (!attachments.is_empty()).then_some(node);
+        self.progress_mut().unread_messages.push(UnreadMessage { uuid, text, node });
+        changes.push(self.progress());
         self.commit(changes);
         self.send_messages();
         Ok(number)
@@ -188,8 +207,19 @@ impl Machine {
         let messages =
             self.turn.as_ref().map(|turn| turn.progress.unread_messages.clone()).unwrap_or_default();
         let version = self.process.as_ref().and_then(|process| process.version);
-        for message in messages {
-            self.send(plexus_claude::user_message(&message.uuid, &message.text, version));
+        for UnreadMessage { uuid, text, node } in messages {
+            let attachments: &[Attachment] = match node.map(|node| self.unread_files.get(&node)) {
+                None => &[],
+                Some(Some(attachments)) => attachments,
+                // Never without its files. The turn cannot end before the message is read, so it fails.
+                Some(None) => {
+                    let message = "the files of a message are missing, so the message was not sent";
+                    return self.end_process(Cause::Failed("no_attachments", message.to_owned()));
+                }
+            };
+            let files: Vec<AttachedFile<'_>> = attachments.iter().map(Attachment::to_send).collect();
+            let line = plexus_claude::user_message(&uuid, &text, &files, version);
+            self.send(line);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Messages above the size limit of an event: the event contains the beginning and the place of the whole message in the
 //! journal. Requests are never truncated: they are shown whole, or denied.
 
-use plexus_claude::{Block, Incoming};
+use plexus_claude::{Block, Hunk, Incoming};
 use plexus_protocol::{JournalRange, Object};
 use serde_json::{Value, json};
 
@@ -17,7 +17,10 @@ pub(super) fn truncate(message: &mut Incoming, limit: usize, range: JournalRange
     let mut budget = ByteBudget(limit);
     match message {
         Incoming::Assistant(assistant) => budget.truncate_blocks(&mut assistant.blocks),
-        Incoming::User(user) => budget.truncate_blocks(&mut user.blocks),
+        Incoming::User(user) => {
+            budget.truncate_blocks(&mut user.blocks);
+            budget.truncate_patch(&mut user.patch);
+        }
         Incoming::Result(result) => {
             result.result.iter_mut().chain(&mut result.errors).for_each(|text| budget.truncate_text(text));
         }
@@ -55,6 +58,16 @@ impl ByteBudget {
                 Block::ToolResult { content, .. } => self.truncate_value(content),
                 Block::Other { data, .. } => self.truncate_object(data),
             }
+        }
+    }
+
+    /// Keeps a change of a file whole or not at all.
+    fn truncate_patch(&mut self, patch: &mut Vec<Hunk>) {
+        let bytes = patch.iter().flat_map(|hunk| &hunk.lines).map(|line| line.len() + SMALL).sum();
+        if bytes > self.0 {
+            patch.clear();
+        } else {
+            self.take(bytes);
         }
     }
 
@@ -128,6 +141,17 @@ mod tests {
         let mut message = plexus_claude::parse(line.to_string().as_bytes());
         let range = truncate(&mut message, limit, RANGE);
         (message, range)
+    }
+
+    #[test]
+    fn a_change_of_a_file_is_dropped_if_it_does_not_fit() {
+        let hunk = json!({"oldStart": 1, "newStart": 1, "lines": ["-aaaaaaaaaa", "+bbbbbbbbbb"]});
+        let line = json!({"type": "user", "message": {"role": "user", "content": []}, "tool_use_result":
+            {"structuredPatch": [hunk]}});
+        for (limit, hunks) in [(1000, 1), (40, 0)] {
+            let (Incoming::User(user), _) = truncated(&line, limit) else { panic!("{line}") };
+            assert_eq!(user.patch.len(), hunks);
+        }
     }
 
     #[test]

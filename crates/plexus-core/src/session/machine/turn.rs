@@ -1,7 +1,7 @@
 //! Turns: how one starts, how its prompt reaches a process, and how it ends. `progress` owns the part that survives a
 //! restart and decides when a turn is over.
 
-use plexus_claude::SentId;
+use plexus_claude::{AttachedFile, SentId};
 use plexus_protocol::arbor::Position;
 use plexus_protocol::{Error, ErrorKind, Event, NodeId};
 use plexus_store::{Change, StoreError, TurnStatus};
@@ -11,9 +11,10 @@ use super::commands::{Origin, TurnRequest};
 use super::process::Phase;
 use super::progress::Progress;
 use super::wake::Wake;
-use super::{AfterTry, Effect, Machine, Reply};
+use super::{AfterTry, Cause, Effect, Machine, Next, Reply};
+use crate::attachments::Attachment;
 use crate::errors::store_error;
-use crate::session::{Prompt, PromptFormat};
+use crate::session::{COMPACT, Prompt, PromptFormat};
 
 /// The running turn.
 #[derive(Debug)]
@@ -64,7 +65,12 @@ enum TurnReply {
 impl Machine {
     /// Begins a turn, unless one is running.
     pub(super) fn start_turn(&mut self, request: TurnRequest) {
-        let TurnRequest { prompt: Prompt { text, format }, origin } = request;
+        if self.turn.is_none() && self.needs_another_process(request.prompt.format) {
+            self.end_process(Cause::Stopped("a command runs in a process of its own".to_owned()));
+            self.effects.push(Effect::Then(Next::StartTurn(Box::new(request))));
+            return;
+        }
+        let TurnRequest { prompt: Prompt { text, format, attachments }, origin } = request;
         if let Some(turn) = &self.turn {
             let message = format!("turn {} is in progress", turn.number);
             let error = Error::new(ErrorKind::TurnInProgress, message).with("turn", turn.number);
@@ -84,11 +90,17 @@ impl Machine {
             Change::StartTurn { session, turn: number, prompt: text.clone(), woken_to },
         ];
         self.row.latest_turn = number;
-        self.add_prompt(&text, &mut changes);
-        let start = Event::Start { id: session, user_position: self.head(), origin };
+        let node = self.add_prompt(&text, &attachments, &mut changes);
+        let start = Event::Start {
+            id: session,
+            user_position: self.head(),
+            origin,
+            attachments: attachments.iter().map(Attachment::view).collect(),
+        };
         changes.push(Change::Event(session, number, Box::new(start)));
         // The inherited progress is durable with the turn: a hub that finds only a prompt needs to know its process.
-        let progress = Progress { format, ..self.last_progress.next() };
+        let prompt_node = (!attachments.is_empty()).then_some(node);
+        let progress = Progress { format, prompt_node, ..self.last_progress.next() };
         changes.push(progress.change(session, number));
         let turn = Turn { number, prompt: text, bound: None, stopped: None, progress };
         let new = NewTurn { turn, request, previous_head, woken_to };
@@ -101,6 +113,7 @@ impl Machine {
         if let Err(error) = result {
             self.row.head = previous_head;
             self.row.latest_turn = number - 1;
+            self.unread_files.clear();
             let error = store_error(error);
             match request {
                 TurnReply::Caller(reply) => self.effects.push(Effect::Reply(Reply::Turn(reply, Err(error)))),
@@ -121,6 +134,12 @@ impl Machine {
         self.send_prompt();
     }
 
+    /// A command runs in a process of its own, which runs nothing else: only that process has Claude Code's commands and skills.
+    fn needs_another_process(&self, format: PromptFormat) -> bool {
+        let Some(process) = &self.process else { return false };
+        format == PromptFormat::Compact || self.last_progress.command_run == Some(process.key.run)
+    }
+
     /// A message outside any turn is the child's own initiative: it starts a turn of its own.
     pub(super) fn ensure_turn(&mut self, run: u32, changes: &mut Vec<Change>) {
         if self.turn.is_some() {
@@ -134,8 +153,12 @@ impl Machine {
         let progress = Progress { acknowledged: true, ..self.last_progress.next() };
         let bound = Some(PromptTarget { run, prompt_uuid: None });
         self.turn = Some(Turn { number, prompt, bound, stopped: None, progress });
-        let start =
-            Event::Start { id: session, user_position: self.head(), origin: Some("background".to_owned()) };
+        let start = Event::Start {
+            id: session,
+            user_position: self.head(),
+            origin: Some("background".to_owned()),
+            attachments: Vec::new(),
+        };
         changes.push(Change::Event(session, number, Box::new(start)));
         changes.push(self.progress());
     }
@@ -161,9 +184,24 @@ impl Machine {
         if process.sent.contains(&SentId::Prompt(uuid.clone())) {
             return;
         }
+        let attachments: &[Attachment] =
+            match turn.progress.prompt_node.map(|node| self.unread_files.get(&node)) {
+                None => &[],
+                Some(Some(attachments)) => attachments,
+                Some(None) => {
+                    let message =
+                        "the files of the prompt are missing, so the prompt was not sent; send it again";
+                    return self.fail_turn("no_attachments", message.to_owned());
+                }
+            };
+        let files: Vec<AttachedFile<'_>> = attachments.iter().map(Attachment::to_send).collect();
         let line = match turn.progress.format {
-            PromptFormat::Plain => plexus_claude::user_message(&uuid, &turn.prompt, process.version),
-            PromptFormat::Expanded => plexus_claude::user_message_expanded(&uuid, &turn.prompt),
+            PromptFormat::Plain => plexus_claude::user_message(&uuid, &turn.prompt, &files, process.version),
+            PromptFormat::Expanded => plexus_claude::user_message_expanded(&uuid, &turn.prompt, &files),
+            PromptFormat::Compact => {
+                let instructions = turn.prompt.strip_prefix(COMPACT).unwrap_or(&turn.prompt);
+                plexus_claude::compact(&uuid, instructions.trim())
+            }
         };
         self.commit(bind.into_iter().collect());
         self.kill_point("prompt", "bound");
@@ -191,6 +229,8 @@ impl Machine {
         self.message = None;
         self.ungated.clear();
         self.running_tools.clear();
+        self.said.clear();
+        self.unread_files.clear();
         let (session, number) = (self.row.id, turn.number);
         changes.push(self.progress());
         // Approvals that arrived meanwhile may still be open. A turn that was interrupted is not followed by another.

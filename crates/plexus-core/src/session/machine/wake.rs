@@ -8,6 +8,7 @@ use plexus_store::ApprovalRow;
 
 use super::Machine;
 use super::commands::{Origin, TurnRequest};
+use crate::attachments::Attachments;
 use crate::session::{Prompt, PromptFormat};
 
 /// The pause before another try when the store is unavailable.
@@ -41,7 +42,11 @@ impl Machine {
         let mut askers: Vec<&SessionName> = open.iter().map(|row| &row.approval.session_name).collect();
         askers.dedup();
         self.kill_point("wake", "asked");
-        let prompt = Prompt { text: prompt(open.len(), &askers), format: PromptFormat::Plain };
+        let prompt = Prompt {
+            text: prompt(open.len(), &askers),
+            format: PromptFormat::Plain,
+            attachments: Attachments::default(),
+        };
         self.check_cost_then_start(TurnRequest { prompt, origin: Origin::Wake { to: newest } });
     }
 

@@ -1,6 +1,6 @@
 //! The owner with a real store, run directory and process: a decision reaches the child only if it is stored.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Command as Program;
@@ -144,10 +144,11 @@ fn snapshot(key: RunKey) -> Snapshot {
         ended_at: None,
         events: EventsOfTurn::Kept,
         head: None,
+        cost_usd: 0.0,
     };
     let row = RunRow { key, state: RunState::Running, process: None, journal_offset: 0, created_at: 0 };
     let run = RecoveredRun { row, calls: Vec::new(), approvals: Vec::new(), sent: HashSet::new() };
-    Snapshot { turn: Some(turn), runs: vec![run] }
+    Snapshot { turn: Some(turn), events: Vec::new(), runs: vec![run], unread_files: HashMap::new() }
 }
 
 #[tokio::test]

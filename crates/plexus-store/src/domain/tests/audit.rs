@@ -78,6 +78,7 @@ fn a_decision_is_logged_with_the_call_and_the_answer_of_the_gate() {
         right: Some(Right::Operator),
         session_id: Some(session),
         session_name: Some("level-0".to_owned().try_into().unwrap()),
+        session_path: Some("level-0".to_owned()),
         approval_id: Some(id),
         tool_use_id: Some("t".to_owned()),
         tool_name: Some("Bash".to_owned()),
@@ -91,6 +92,27 @@ fn a_decision_is_logged_with_the_call_and_the_answer_of_the_gate() {
         ..AuditEntry::new(NOW, AuditKind::Decision, "allowed", Decider::Operator)
     };
     assert_eq!(entry, expected);
+}
+
+#[test]
+fn an_entry_keeps_the_path_that_its_session_had() {
+    let store = MemoryStore::default();
+    let [top, lead, worker] = chain(&store);
+    let latest = |store: &MemoryStore| {
+        store.tables().audit.values().next_back().and_then(|entry| entry.entry.session_path.clone())
+    };
+    assert_eq!(latest(&store).as_deref(), Some("level-0/level-1/level-2"));
+    let acts_on = |session| {
+        let act = AuditEntry::new(NOW, AuditKind::Session, "stopped", Decider::Operator);
+        Change::Audit(Box::new(AuditEntry { session_id: Some(session), ..act }))
+    };
+    apply(&store, Change::RenameSession(lead, "lead".to_owned().try_into().unwrap()));
+    for (session, path) in [(worker, "level-0/lead/level-2"), (lead, "level-0/lead"), (top, "level-0")] {
+        apply(&store, acts_on(session));
+        assert_eq!(latest(&store).as_deref(), Some(path));
+    }
+    let first = store.tables().audit.values().nth(2).and_then(|entry| entry.entry.session_path.clone());
+    assert_eq!(first.as_deref(), Some("level-0/level-1/level-2"), "a rename changes no entry");
 }
 
 #[test]

@@ -39,9 +39,11 @@ fn refused(store: &MemoryStore, change: Change) -> Refusal {
 fn new_session(name: &str, answers_to: AskedOf) -> NewSession {
     let config = SessionConfig {
         working_dir: "/work".to_owned(),
+        repository: None,
         worktree: None,
         model: None,
         system_prompt: None,
+        append_system_prompt: None,
         loopback_enabled: true,
         channel: Channel::Control,
         permission_mode: PermissionMode::Default,
@@ -50,6 +52,7 @@ fn new_session(name: &str, answers_to: AskedOf) -> NewSession {
         env: BTreeMap::new(),
         mcp_servers: BTreeMap::new(),
         project: None,
+        imported: None,
         hub_tools: true,
         approve_scope: Vec::new(),
         approval_timeout_secs: None,
@@ -57,6 +60,8 @@ fn new_session(name: &str, answers_to: AskedOf) -> NewSession {
         wake: false,
         metadata: None,
         forked: None,
+        continues: None,
+        hooks: None,
     };
     NewSession {
         id: SessionId::random(),
@@ -105,6 +110,7 @@ fn call(session: SessionId, tool_use_id: &str, answer: &str) -> CallRow {
         tool_name: "Bash".to_owned(),
         digest: "digest".to_owned(),
         request_id: "request".to_owned(),
+        summary: String::new(),
         verdict: Verdict::from_stored(json!({"answer": answer, "reason": "a rule"})),
     }
 }
@@ -120,6 +126,7 @@ fn approval(session: SessionId, asked_of: AskedOf) -> NewApproval {
             id: ApprovalId::random(),
             session_id: session,
             session_name: "old-name".to_owned().try_into().unwrap(),
+            session_path: None,
             kind: ApprovalKind::Tool,
             tool_name: "Bash".to_owned(),
             tool_use_id: "t".to_owned(),
@@ -131,6 +138,8 @@ fn approval(session: SessionId, asked_of: AskedOf) -> NewApproval {
             passed: Vec::new(),
             passes_on_at: None,
             reason: None,
+            said: None,
+            risks: None,
             suggestions: None,
             agent_id: None,
             blocked_path: None,

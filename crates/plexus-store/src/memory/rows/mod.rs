@@ -5,4 +5,5 @@ mod authority;
 mod budgets;
 mod nodes;
 mod sessions;
+mod templates;
 mod turns;

@@ -49,6 +49,8 @@ impl SessionRows for Tables {
             }
             SessionUpdate::Head(head) => row.head = head,
             SessionUpdate::CostUsd(cost) => row.cost_usd = cost,
+            SessionUpdate::Title(title) => row.title = Some(title.to_owned()),
+            SessionUpdate::ArchivedAt(at) => row.archived_at = at,
         });
         Ok(())
     }

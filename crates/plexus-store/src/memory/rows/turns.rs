@@ -25,6 +25,7 @@ impl TurnRows for Tables {
             ended_at: None,
             events: EventsOfTurn::Kept,
             head: None,
+            cost_usd: 0.0,
         };
         self.turns.put(key, row);
         Ok(())
@@ -37,7 +38,8 @@ impl TurnRows for Tables {
                 prompt_uuid.clone_into(&mut row.prompt_uuid);
             }
             TurnUpdate::Progress(progress) => row.progress = progress.clone(),
-            TurnUpdate::Ended { status, at, head } => {
+            TurnUpdate::Ended { status, at, head, cost_usd } => {
+                row.cost_usd = cost_usd;
                 row.status = status;
                 row.ended_at = Some(at);
                 row.head = Some(head);

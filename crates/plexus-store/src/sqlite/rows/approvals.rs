@@ -98,11 +98,23 @@ impl ApprovalRows for SqliteRows<'_> {
     }
 
     fn insert_call(&mut self, call: &CallRow, at: UnixSeconds) -> Stored<()> {
-        let CallRow { key, turn, tool_use_id, tool_name, digest, request_id, verdict } = call;
+        let CallRow { key, turn, tool_use_id, tool_name, digest, request_id, verdict, summary } = call;
         self.execute(
-            "INSERT INTO calls (session, run, turn, tool_use_id, tool_name, digest, request_id, verdict, at) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-            (Text(key.session), key.run, turn, tool_use_id, tool_name, digest, request_id, Json(verdict), at),
+            "INSERT INTO calls \
+             (session, run, turn, tool_use_id, tool_name, digest, request_id, verdict, at, summary) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            (
+                Text(key.session),
+                key.run,
+                turn,
+                tool_use_id,
+                tool_name,
+                digest,
+                request_id,
+                Json(verdict),
+                at,
+                summary,
+            ),
         )?;
         Ok(())
     }

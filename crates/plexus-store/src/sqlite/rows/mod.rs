@@ -5,6 +5,7 @@ mod authority;
 mod budgets;
 mod nodes;
 mod sessions;
+mod templates;
 mod turns;
 
 use rusqlite::{Connection, Params};

@@ -77,6 +77,13 @@ impl SessionRows for SqliteRows<'_> {
             SessionUpdate::CostUsd(cost) => {
                 self.execute("UPDATE sessions SET cost_usd = ?2 WHERE id = ?1", (id, cost))
             }
+            SessionUpdate::Title(title) => {
+                self.execute("UPDATE sessions SET title = ?2 WHERE id = ?1", (id, title))
+            }
+            SessionUpdate::ArchivedAt(at) => self.execute(
+                "UPDATE sessions SET archived_at = ?2 WHERE id = ?1 AND archived_at IS NOT ?2",
+                (id, at),
+            ),
         }?;
         Ok(())
     }

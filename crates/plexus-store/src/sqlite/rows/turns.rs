@@ -32,9 +32,10 @@ impl TurnRows for SqliteRows<'_> {
                 "UPDATE turns SET progress = ?3 WHERE session = ?1 AND turn = ?2",
                 (session, turn, Json(progress)),
             ),
-            TurnUpdate::Ended { status, at, head } => self.execute(
-                "UPDATE turns SET status = ?3, ended_at = ?4, head = ?5 WHERE session = ?1 AND turn = ?2",
-                (session, turn, Word(status), at, Text(head)),
+            TurnUpdate::Ended { status, at, head, cost_usd } => self.execute(
+                "UPDATE turns SET status = ?3, ended_at = ?4, head = ?5, cost_usd = ?6 \
+                 WHERE session = ?1 AND turn = ?2",
+                (session, turn, Word(status), at, Text(head), cost_usd),
             ),
             TurnUpdate::Events(events) => self.execute(
                 "UPDATE turns SET events = ?3 WHERE session = ?1 AND turn = ?2",

@@ -107,5 +107,5 @@ fn an_answer_of_another_client_removes_the_approval_and_names_the_decider() {
     screen.apply(Event::Resolved(Box::new(ended)));
     assert!(screen.model.approvals.is_empty() && screen.model.mode == Mode::Moving);
     let drawn = screen.text(80, 24);
-    assert!(drawn.contains("Denied by parent:boss: Bash ls (parser)"), "{drawn}");
+    assert!(drawn.contains("Denied by parent:boss: Bash ls (lead/parser)"), "{drawn}");
 }

@@ -30,6 +30,7 @@ fn an_approval_that_leaves_the_list_while_typing_is_not_answered() {
     screen.types("dbecause");
     let mut renamed = screen.model.approvals[0].clone();
     renamed.session_name = serde_json::from_value(json!("other")).unwrap();
+    renamed.session_path = Some("lead/other".to_owned());
     screen.apply(Event::Asked(Box::new(renamed)));
     assert_eq!((screen.press('\n'), &screen.model.mode), (vec![], &Mode::Moving));
 }
@@ -134,7 +135,7 @@ fn a_disconnected_hub_is_shown_and_takes_no_answers() {
 fn stopping_needs_confirmation_and_a_filter_narrows_the_list() {
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
     assert_eq!(screen.press('s'), []);
-    assert!(screen.text(80, 24).contains("Stop parser and all below it? y / n"));
+    assert!(screen.text(80, 24).contains("Stop lead/parser and all below it? y / n"));
     assert_eq!(screen.press('n'), []);
     screen.press('s');
     screen.text(80, 24);
@@ -142,7 +143,7 @@ fn stopping_needs_confirmation_and_a_filter_narrows_the_list() {
     assert!(matches!(&stopped[..], [Effect::Call { method: "claudecode.stop", .. }]), "{stopped:?}");
     screen.types("/doc\n");
     let drawn = screen.text(80, 24);
-    assert!(drawn.contains("docs") && !drawn.contains("lead"), "{drawn}");
+    assert!(drawn.contains("docs") && !drawn.contains("runs lead"), "{drawn}");
     let docs: SessionId = id(3).parse().unwrap();
     assert_eq!(screen.model.session, Some(docs));
 }

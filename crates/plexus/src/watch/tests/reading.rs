@@ -84,7 +84,7 @@ fn a_short_call_is_allowed_by_one_key_and_a_changed_one_is_read_again() {
     let mut screen = Screen::asking("Bash", long(5));
     let digest = screen.model.approvals[0].digest.clone();
     assert_eq!(respond(&screen.press('a'))["digest"], json!(digest));
-    assert!(screen.text(80, 24).contains("… parser: Bash"), "{}", screen.text(80, 24));
+    assert!(screen.text(80, 24).contains("… lead/parser: Bash"), "{}", screen.text(80, 24));
 }
 
 #[test]

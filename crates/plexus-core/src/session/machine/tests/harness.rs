@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 use super::super::{Effect, Exited, Input, Machine, Now, Prepared, Shared, Snapshot, StartFailure, Started};
 use super::fixtures::{budget, object};
 use super::log::{cause_name, name_of, sent};
+use crate::attachments::Attachments;
 use crate::escalation::Escalation;
 use crate::limits::Limits;
 use crate::lineage::Lineage;
@@ -153,7 +154,11 @@ impl Harness {
 
     pub(super) fn prompt(&mut self, text: &str) -> Result<u64, Error> {
         let (reply, mut answer) = oneshot::channel();
-        let prompt = Prompt { text: text.to_owned(), format: PromptFormat::Plain };
+        let prompt = Prompt {
+            text: text.to_owned(),
+            format: PromptFormat::Plain,
+            attachments: Attachments::default(),
+        };
         self.command(Command::Prompt { prompt, reply });
         answer.try_recv().expect("a prompt is answered at once")
     }
@@ -319,6 +324,11 @@ impl Harness {
                 return Some(Input::Exited(cause, exited));
             }
             Effect::CleanUp => self.log.push("clean up".to_owned()),
+            Effect::RunHooks(request_id, run) => {
+                let commands: Vec<&str> = run.commands.iter().map(|hook| hook.command.as_str()).collect();
+                self.log.push(format!("run {request_id}: {}", commands.join(", ")));
+            }
+            Effect::CancelHooks(ids) => self.log.push(format!("cancel {}", ids.join(", "))),
         }
         None
     }

@@ -6,7 +6,7 @@ use plexus_protocol::budget::BudgetLimit;
 use plexus_protocol::claudecode::PolicyName;
 use plexus_protocol::{ApprovalId, ApprovalKind, ApprovalStatus};
 use plexus_store::{ApprovalRow, RunKey};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::fixtures::{allow, ask, bash, budget, object, tool_result, turn_result};
 use super::harness::{Harness, Setup};
@@ -180,4 +180,24 @@ fn a_process_is_replaced_when_its_cost_budget_has_changed() {
     let log = harness.take_log();
     let at = |step: &str| log.iter().position(|logged| logged.contains(step)).expect(step);
     assert!(at("stop process") < at("begin turn 3") && at("begin turn 3") < at("start run 2"), "{log:?}");
+}
+
+/// The result of a turn that reached the cost limit of its process.
+fn limit_reached() -> Value {
+    json!({"type": "result", "subtype": "error_max_budget_usd", "is_error": true, "errors": ["Reached maximum budget"],
+           "usage": {}, "total_cost_usd": 0.02, "num_turns": 1})
+}
+
+#[test]
+fn at_the_cost_limit_the_process_is_killed_and_its_later_requests_are_denied() {
+    let mut harness = Setup::policy(PolicyName::AllowAll).working();
+    let turn = harness.machine.row.latest_turn;
+    harness.unread.extend([bash("u", "ls"), ask("u", "ls")]);
+    harness.lines([limit_reached(), bash("t", "ls"), ask("t", "ls")]);
+    let log = harness.take_log();
+    let sent: Vec<&str> = log.iter().map(String::as_str).filter(|line| line.starts_with("send")).collect();
+    assert_eq!(log.first().map(String::as_str), Some("kill"), "{log:#?}");
+    assert_eq!(sent, ["send g-t: deny", "send a-t: deny", "send g-u: deny", "send a-u: deny"], "{log:#?}");
+    assert_eq!(harness.machine.row.latest_turn, turn, "no turn starts");
+    assert!(harness.machine.turn.is_none());
 }

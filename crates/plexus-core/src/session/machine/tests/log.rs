@@ -75,6 +75,7 @@ pub(super) fn name_of(change: &Change) -> Option<String> {
         Change::AskBudget(_) => "ask for budget".to_owned(),
         Change::CheckBudget(_) => "check budget".to_owned(),
         Change::Stream(_) => "stream".to_owned(),
+        Change::Audit(entry) => format!("audit {}", entry.message.as_deref().unwrap_or_default()),
         Change::Notice { data, .. } => format!("notice {}", data["type"].as_str().unwrap_or_default()),
         other => panic!("a session never stores {other:?}"),
     })

@@ -6,6 +6,7 @@ mod fixtures;
 mod gate;
 mod harness;
 mod held_calls;
+mod hooks;
 mod log;
 mod mcp;
 mod process;

@@ -89,6 +89,22 @@ fn a_prompt_is_sent_to_a_ready_child_only() {
 }
 
 #[test]
+fn a_process_that_is_too_old_is_stopped_before_its_first_call() {
+    let init = |version: &str| json!({"type": "system", "subtype": "init", "permissionMode": "default", "claude_code_version": version});
+    let mut harness = Setup::policy(PolicyName::AllowAll).working();
+    // The call is read together with the version, and it would be allowed.
+    harness.lines([init("2.0.75"), bash("t", "ls")]);
+    let log = harness.take_log();
+    assert_eq!(log.first().map(String::as_str), Some("kill"), "{log:?}");
+    assert!(log.contains(&"collect exit: failed, claude_too_old".to_owned()), "{log:?}");
+    for supported in ["2.1.197", "2.1.325", "unknown"] {
+        let mut harness = Setup::policy(PolicyName::AllowAll).working();
+        harness.line(init(supported));
+        assert!(!harness.take_log().contains(&"kill".to_owned()), "{supported}");
+    }
+}
+
+#[test]
 fn the_reported_mode_must_not_be_looser_than_the_stored_one() {
     let init = |mode: &str| json!({"type": "system", "subtype": "init", "permissionMode": mode});
     for (stored, lines, killed) in [

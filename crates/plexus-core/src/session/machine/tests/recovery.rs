@@ -1,10 +1,10 @@
 //! Recovery: what the next hub sends, given what the earlier one had stored and sent.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use plexus_claude::SentId;
-use plexus_protocol::claudecode::{PermissionMode, PolicyName};
-use plexus_protocol::{ApprovalId, ApprovalStatus, Decision};
+use plexus_protocol::claudecode::{Channel, PermissionMode, PolicyName};
+use plexus_protocol::{ApprovalId, ApprovalStatus, Decision, Event};
 use plexus_store::{
     ApprovalRow, CallRow, EventsOfTurn, RunKey, RunRow, RunState, TurnRow, TurnStatus, Verdict,
 };
@@ -22,6 +22,7 @@ struct Left {
     sent: Vec<SentId>,
     calls: Vec<CallRow>,
     approvals: Vec<ApprovalRow>,
+    events: Vec<Event>,
 }
 
 impl Default for Left {
@@ -33,6 +34,7 @@ impl Default for Left {
             sent: vec![SentId::Prompt("p".to_owned())],
             calls: Vec::new(),
             approvals: Vec::new(),
+            events: Vec::new(),
         }
     }
 }
@@ -41,7 +43,7 @@ fn recovered(left: impl FnOnce(&mut Harness) -> Left) -> Harness {
     let mut setup = Setup::policy(PolicyName::AskAll);
     (setup.row.latest_turn, setup.row.latest_run) = (1, 1);
     let mut harness = setup.build();
-    let Left { state, progress, bound, sent, calls, approvals } = left(&mut harness);
+    let Left { state, progress, bound, sent, calls, approvals, events } = left(&mut harness);
     let session = harness.machine.row.id;
     let turn = TurnRow {
         session,
@@ -55,10 +57,11 @@ fn recovered(left: impl FnOnce(&mut Harness) -> Left) -> Harness {
         ended_at: None,
         events: EventsOfTurn::Kept,
         head: None,
+        cost_usd: 0.0,
     };
     let row = RunRow { key: key(&harness), state, process: None, journal_offset: 0, created_at: 0 };
     let run = RecoveredRun { row, calls, approvals, sent: sent.into_iter().collect::<HashSet<_>>() };
-    harness.recover(Snapshot { turn: Some(turn), runs: vec![run] });
+    harness.recover(Snapshot { turn: Some(turn), events, runs: vec![run], unread_files: HashMap::new() });
     harness
 }
 
@@ -74,6 +77,7 @@ fn call(harness: &Harness, verdict: Verdict) -> CallRow {
         tool_name: "Bash".to_owned(),
         digest: String::new(),
         request_id: "g-t".to_owned(),
+        summary: String::new(),
         verdict,
     }
 }
@@ -106,17 +110,23 @@ fn a_decision_of_the_gate_that_was_not_sent_is_sent() {
 }
 
 #[test]
-fn the_mode_of_a_delivered_answer_does_not_replace_a_later_mode() {
-    for (delivered_at, expected) in [(None, PermissionMode::AcceptEdits), (Some(1), PermissionMode::Default)]
-    {
+fn the_mode_of_an_answer_is_set_once_and_does_not_replace_a_later_mode() {
+    for channel in [Channel::Control, Channel::Mcp] {
         let mut row = approval(ApprovalStatus::Allowed);
-        row.approval.delivered_at = delivered_at;
+        (row.channel, row.approval.delivered_at) = (channel, Some(1));
         row.approval.decision = row
             .approval
             .decision
             .map(|decision| Decision { mode: Some(PermissionMode::AcceptEdits), ..decision });
-        let harness = recovered(|_| Left { approvals: vec![row], ..Left::default() });
-        assert_eq!(harness.machine.row.config.permission_mode, expected, "delivered: {delivered_at:?}");
+        let mode_after = |progress: Value| {
+            let approvals = vec![row.clone()];
+            recovered(|_| Left { progress, approvals, ..Left::default() }).machine.row.config.permission_mode
+        };
+        let not_stored = Left::default().progress;
+        assert_eq!(mode_after(not_stored.clone()), PermissionMode::AcceptEdits, "{channel:?}");
+        let mut stored = not_stored;
+        stored["modes_applied"] = json!([row.approval.id]);
+        assert_eq!(mode_after(stored), PermissionMode::Default, "{channel:?}: changed since");
     }
 }
 
@@ -236,4 +246,31 @@ fn an_interrupt_that_was_not_sent_is_sent() {
         ..Left::default()
     });
     harness.expect_sent(&["interrupt"]);
+}
+
+#[test]
+fn the_reason_that_the_agent_gave_before_the_restart_is_kept() {
+    let events = [
+        json!({"type": "content", "text": "I list the files."}),
+        json!({"type": "tool_use", "tool_name": "Bash", "tool_use_id": "t", "input": {}}),
+    ];
+    let events = events.map(|event| serde_json::from_value(event).expect("an event")).to_vec();
+    let verdict = Verdict::Ask { reason: String::new() };
+    let mut harness =
+        recovered(|harness| Left { calls: vec![call(harness, verdict)], events, ..Left::default() });
+    harness.line(ask("t", "ls"));
+    assert_eq!(harness.asked("t").approval.said.as_deref(), Some("I list the files."));
+}
+
+#[test]
+fn a_prompt_is_not_sent_without_its_files() {
+    let node = plexus_protocol::NodeId::random();
+    let mut harness = recovered(|_| Left {
+        progress: json!({"ready": 1, "initialized": 1, "prompt_node": node}),
+        sent: Vec::new(),
+        ..Left::default()
+    });
+    let log = harness.take_log();
+    assert!(!log.iter().any(|step| step.contains("send prompt")), "{log:?}");
+    assert!(log.iter().any(|step| step.contains("end turn 1: Failed")), "{log:?}");
 }

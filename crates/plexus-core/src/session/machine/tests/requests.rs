@@ -149,3 +149,24 @@ fn a_withdrawn_request_withdraws_its_approval() {
     harness.expect(&["store Withdrawn if pending, free t"]);
     assert!(harness.machine.approvals.is_empty());
 }
+
+#[test]
+fn a_request_has_its_risks_and_what_the_agent_said_before_it() {
+    let mut harness = Setup::policy(PolicyName::AskAll).working();
+    let content = json!([
+        {"type": "text", "text": "It is in the way."},
+        {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "rm -rf build"}},
+    ]);
+    harness
+        .line(json!({"type": "assistant", "message": {"id": "m", "role": "assistant", "content": content}}));
+    harness.line(bash("t", "rm -rf build"));
+    harness.line(ask("t", "rm -rf build"));
+    let approval = harness.asked("t").approval.clone();
+    assert_eq!(approval.said.as_deref(), Some("It is in the way."));
+    let reason = "`rm -rf build` deletes directories with their contents";
+    assert_eq!(json!(approval.risks), json!([{"kind": "recursive_delete", "reason": reason}]));
+    // An empty list means that no rule matched; a missing list means that the call was not analysed.
+    harness.line(bash("u", "ls"));
+    harness.line(ask("u", "ls"));
+    assert_eq!(harness.asked("u").approval.risks, Some(Vec::new()));
+}

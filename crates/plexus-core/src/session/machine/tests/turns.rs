@@ -10,8 +10,9 @@ use tokio::sync::oneshot;
 
 use super::fixtures::{ask, bash, turn_result};
 use super::harness::{Harness, Setup};
-use crate::session::Command;
+use crate::attachments::Attachments;
 use crate::session::machine::Input;
+use crate::session::{Command, Prompt, PromptFormat};
 
 #[test]
 fn a_prompt_is_durable_then_a_process_starts_then_the_prompt_is_sent() {
@@ -138,7 +139,7 @@ fn a_prompt_that_was_read_goes_to_no_other_process() {
 fn a_message_is_durable_before_it_is_sent_and_is_withdrawn_by_an_interrupt() {
     let mut harness = Setup::default().working();
     let (reply, mut sent) = oneshot::channel();
-    harness.command(Command::Send { text: "also".to_owned(), reply });
+    harness.command(Command::Send { text: "also".to_owned(), attachments: Attachments::default(), reply });
     assert_eq!(sent.try_recv().unwrap().unwrap(), 1);
     harness.expect(&["store system sent", "send prompt \"also\"", "reply"]);
     let (reply, mut interrupted) = oneshot::channel();
@@ -150,10 +151,40 @@ fn a_message_is_durable_before_it_is_sent_and_is_withdrawn_by_an_interrupt() {
 }
 
 #[test]
+fn a_conversation_is_compacted_in_a_process_of_its_own_that_denies_every_call() {
+    let mut harness = Setup::default().working();
+    harness.line(turn_result("done"));
+    harness.take_log();
+    let (reply, mut started) = oneshot::channel();
+    let prompt = Prompt {
+        text: "/compact keep it".to_owned(),
+        format: PromptFormat::Compact,
+        attachments: Attachments::default(),
+    };
+    harness.command(Command::Prompt { prompt, reply });
+    assert_eq!(started.try_recv().unwrap().unwrap(), 2);
+    let log = harness.take_log();
+    let at = |what: &str| log.iter().position(|step| step.contains(what));
+    assert!(at("stop process").is_some() && at("stop process") < at("start"), "{log:?}");
+    assert_eq!(harness.machine.slash_commands(), plexus_agent::SlashCommands::BuiltIn);
+    harness.initialized();
+    assert!(harness.take_log().iter().any(|step| step.contains("send prompt \"/compact keep it\"")));
+    harness.line(bash("t", "true"));
+    let log = harness.take_log();
+    assert!(log.iter().any(|step| step.contains("deny")), "{log:?}");
+    harness.line(turn_result("Not enough messages to compact."));
+    let log = harness.take_log();
+    assert!(log.iter().any(|step| step.contains("end turn 2: Failed")), "nothing was compacted: {log:?}");
+    harness.wait(Duration::ZERO);
+    let log = harness.take_log();
+    assert!(log.iter().any(|step| step.contains("close stdin")), "the process ends with its turn: {log:?}");
+}
+
+#[test]
 fn a_message_outside_a_turn_is_refused() {
     let mut harness = Setup::default().build();
     let (reply, mut sent) = oneshot::channel();
-    harness.command(Command::Send { text: "also".to_owned(), reply });
+    harness.command(Command::Send { text: "also".to_owned(), attachments: Attachments::default(), reply });
     assert_eq!(sent.try_recv().unwrap().unwrap_err().kind, ErrorKind::NoTurn);
 }
 

@@ -1,0 +1,176 @@
+//! Marks of the files that a call names: outside the project, secrets, and files that run later. Paths are compared as they are
+//! written, without the file system.
+
+use std::path::{Component, Path, PathBuf};
+
+use plexus_protocol::RiskKind;
+
+use super::file_table::{CREDENTIALS, DISKS, EVERYWHERE, NOT_CREDENTIALS, PROGRAM_DIRS, RUNS_LATER};
+use super::{Marks, hosts, quoted};
+use crate::paths::lexical;
+use crate::wildcard::name_matches;
+
+/// Longer texts are not paths.
+pub(super) const MAX_BYTES: usize = 1_000;
+
+/// What the call does with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    Read,
+    Write,
+    Unknown,
+    /// Runs it as a program.
+    Run,
+}
+
+/// The directories that paths are compared with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Places<'a> {
+    pub(super) cwd: &'a Path,
+    pub(super) home: Option<&'a Path>,
+    pub(super) roots: &'a [&'a Path],
+}
+
+impl Places<'_> {
+    /// Adds the marks of a path, as it is written in the call. `~` is the home directory.
+    pub(super) fn mark(&self, written: &str, access: Access, marks: &mut Marks) {
+        if written.is_empty() || written.len() > MAX_BYTES || written.contains(['\0', '\n']) {
+            return;
+        }
+        if self.secret(written) {
+            let verb = match access {
+                Access::Read | Access::Run => "reads",
+                Access::Write => "changes",
+                Access::Unknown => "names",
+            };
+            marks.add(
+                RiskKind::Credentials,
+                format!("{verb} {}, which usually holds secrets", quoted(written)),
+            );
+        }
+        let path = self.absolute(written);
+        if matches!(access, Access::Write | Access::Unknown) && self.matches_any(RUNS_LATER, written, &path) {
+            marks.add(
+                RiskKind::RunsLater,
+                format!("may change {}, which other programs run or obey later", quoted(written)),
+            );
+        }
+        if access != Access::Read && self.matches_any(DISKS, written, &path) {
+            marks.add(RiskKind::System, format!("may write to the device {}", quoted(written)));
+        }
+        hosts::device(written, marks);
+        if self.is_outside(written, &path, access) {
+            let verb = match access {
+                Access::Read => "reads",
+                Access::Write => "changes",
+                Access::Run => "runs",
+                Access::Unknown => "names",
+            };
+            marks.add(
+                RiskKind::OutsideProject,
+                format!("{verb} {}, which is outside the project", quoted(written)),
+            );
+        }
+    }
+
+    /// Marks a call that runs outside the project.
+    pub(super) fn mark_cwd(&self, marks: &mut Marks) {
+        let cwd = lexical(self.cwd);
+        if !self.roots.is_empty() && !self.contains(&cwd) {
+            let cwd = quoted(&cwd.to_string_lossy());
+            marks.add(RiskKind::OutsideProject, format!("runs in {cwd}, which is outside the project"));
+        }
+    }
+
+    /// Whether the end of a path whose start is unknown names a secret.
+    pub(super) fn mark_end(&self, end: &str, marks: &mut Marks) {
+        let end = end.trim_start_matches('/');
+        if !end.is_empty() && end.len() <= MAX_BYTES && self.secret(end) {
+            marks.add(
+                RiskKind::Credentials,
+                format!("names {}, which usually holds secrets", quoted(&format!("…/{end}"))),
+            );
+        }
+    }
+
+    fn secret(&self, written: &str) -> bool {
+        let path = self.absolute(written);
+        let plain = |pattern: &&str| {
+            path.file_name().is_some_and(|name| name_matches(pattern, &name.to_string_lossy()))
+        };
+        self.matches_any(CREDENTIALS, written, &path) && !NOT_CREDENTIALS.iter().any(plain)
+    }
+
+    fn is_outside(&self, written: &str, path: &Path, access: Access) -> bool {
+        // Only a path that is absolute or goes up can leave the directory of the call.
+        let leaves = written.starts_with(['/', '~']) || written.split('/').any(|part| part == "..");
+        let exempt = |list: &[&str]| self.matches_any(list, written, path);
+        leaves
+            && !self.roots.is_empty()
+            && !self.contains(path)
+            && !exempt(EVERYWHERE)
+            && !written.starts_with("/dev/tcp/")
+            && !written.starts_with("/dev/udp/")
+            && !(access == Access::Run && exempt(PROGRAM_DIRS))
+    }
+
+    fn contains(&self, path: &Path) -> bool {
+        self.roots.iter().any(|root| path.starts_with(lexical(root)))
+    }
+
+    /// The path without `.` and `..`. Without a known home directory, `~` stays as a first component.
+    fn absolute(&self, written: &str) -> PathBuf {
+        let home = |rest: &str| match self.home {
+            Some(home) => lexical(&home.join(rest)),
+            None => lexical(&Path::new("/~").join(rest)),
+        };
+        match written.strip_prefix('~') {
+            Some("") => home(""),
+            Some(rest) if rest.starts_with('/') => home(rest.trim_start_matches('/')),
+            Some(_) => lexical(Path::new("/~other").join(written).as_path()),
+            None => lexical(&self.cwd.join(written)),
+        }
+    }
+
+    fn matches_any(&self, patterns: &[&str], written: &str, path: &Path) -> bool {
+        // Only the written part counts for a relative path: a project below a directory named `.env` is not a secret.
+        let names: Vec<&str> = match written.starts_with(['/', '~']) {
+            true => components(path),
+            false => components(Path::new(written)),
+        };
+        patterns.iter().any(|pattern| {
+            let (anchored, names, pattern) = match pattern.strip_prefix("~/") {
+                Some(rest) => match self.below_home(path) {
+                    Some(below) => (true, below, rest),
+                    None => return false,
+                },
+                None => (
+                    pattern.starts_with('/'),
+                    if pattern.starts_with('/') { components(path) } else { names.clone() },
+                    *pattern,
+                ),
+            };
+            let wanted: Vec<&str> = pattern.split('/').filter(|part| !part.is_empty()).collect();
+            let starts = if anchored { 0..1 } else { 0..names.len() };
+            starts.into_iter().any(|start| {
+                names.len() >= start + wanted.len()
+                    && wanted.iter().zip(&names[start..]).all(|(wanted, name)| name_matches(wanted, name))
+            })
+        })
+    }
+
+    /// The components of a path below the home directory.
+    fn below_home<'p>(&self, path: &'p Path) -> Option<Vec<&'p str>> {
+        let home = self.home.unwrap_or(Path::new("/~"));
+        path.strip_prefix(home).ok().map(components)
+    }
+}
+
+fn components(path: &Path) -> Vec<&str> {
+    path.components()
+        .filter_map(|component| match component {
+            Component::Normal(name) => name.to_str(),
+            _ => None,
+        })
+        .collect()
+}

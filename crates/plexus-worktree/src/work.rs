@@ -1,0 +1,150 @@
+//! Everything that a session has done in its worktree: the files that differ from the base, and the content of its
+//! branch. `changes`, `diff` and `commit` use the same list, so that they agree on what there is to see.
+
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use git2::{DiffOptions, Oid};
+use plexus_protocol::worktree::Worktree;
+
+use crate::changes::branch_tip;
+use crate::comparison::{Comparison, Difference};
+use crate::current::{Current, Entry, GITLINK};
+use crate::lines::MAX_FILE_BYTES;
+use crate::{InitialState, Result, WorktreeError};
+
+/// The largest file that is read as a whole, and that a commit may contain.
+pub(crate) const MAX_COMMIT_FILE: u64 = 100 * 1024 * 1024;
+/// The maximum number of files that the commits of a session may change.
+const MAX_COMMITTED: usize = 100_000;
+
+/// The work of a session.
+pub(crate) struct Work {
+    pub(crate) comparison: Comparison,
+    root: PathBuf,
+    /// The head of the branch, unless the branch was deleted.
+    pub(crate) tip: Option<Oid>,
+    /// The files in which the head of the branch differs from the base; `None` for a deleted file.
+    committed: BTreeMap<PathBuf, Option<Entry>>,
+    /// The files in which the worktree differs from the base, by path.
+    pub(crate) differences: Vec<Difference>,
+}
+
+impl Work {
+    pub(crate) fn of(worktree: &Worktree, initial_state: &InitialState) -> Result<Self> {
+        let comparison = Comparison::at(worktree, initial_state)?;
+        let differences = comparison.differences()?;
+        let tip = branch_tip(&comparison.repo, worktree)?;
+        let committed = match tip {
+            Some(tip) => committed(&comparison, tip)?,
+            None => BTreeMap::new(),
+        };
+        let mut work = Self { comparison, root: PathBuf::from(&worktree.path), tip, committed, differences };
+        work.add_committed()?;
+        work.differences.sort_by(|a, b| a.path.as_os_str().as_bytes().cmp(b.path.as_os_str().as_bytes()));
+        Ok(work)
+    }
+
+    /// Adds committed files that the scan leaves out: ignored files, files of the baseline, and submodules.
+    fn add_committed(&mut self) -> Result<()> {
+        let base = self.comparison.repo.find_commit(self.comparison.base)?.tree()?;
+        let seen: std::collections::BTreeSet<&PathBuf> =
+            self.differences.iter().map(|difference| &difference.path).collect();
+        let mut more = Vec::new();
+        for path in self.committed.keys().filter(|path| !seen.contains(path)) {
+            let old =
+                base.get_path(path).ok().map(|entry| Entry { mode: entry.filemode() as u32, id: entry.id() });
+            let now = self.now(path)?;
+            if !now.is(old)? {
+                let old = old.filter(|old| old.mode != GITLINK).map(|old| old.id);
+                let exists = !matches!(now, Current::Missing);
+                more.push(Difference { path: path.clone(), old, exists, untracked: false });
+            }
+        }
+        self.differences.extend(more);
+        Ok(())
+    }
+
+    /// The present content at a path. A submodule counts as what is committed, as the scan does not look into it.
+    pub(crate) fn now(&self, path: &Path) -> Result<Current> {
+        self.read(path, MAX_COMMIT_FILE)
+    }
+
+    /// The present content at a path, if it is small enough to be shown.
+    pub(crate) fn shown(&self, path: &Path) -> Result<Current> {
+        self.read(path, MAX_FILE_BYTES)
+    }
+
+    fn read(&self, path: &Path, limit: u64) -> Result<Current> {
+        match self.committed(path) {
+            Some(Entry { mode: GITLINK, id }) => {
+                Ok(Current::File { mode: GITLINK, content: format!("Subproject commit {id}\n").into_bytes() })
+            }
+            _ => Current::read(&self.root, path, limit),
+        }
+    }
+
+    /// The version of a file in the head of the branch, if the branch changed the file.
+    fn committed(&self, path: &Path) -> Option<Entry> {
+        self.committed.get(path).copied().flatten()
+    }
+
+    /// Whether the head of the branch has this content at a path. A file that was not read counts as committed if its
+    /// size is the same.
+    pub(crate) fn is_committed(&self, path: &Path, now: &Current) -> Result<bool> {
+        if matches!(now, Current::File { mode: GITLINK, .. }) {
+            return Ok(true);
+        }
+        let repo = &self.comparison.repo;
+        let entry = match self.committed.get(path) {
+            Some(entry) => *entry,
+            None => {
+                let base = repo.find_commit(self.comparison.base)?.tree()?;
+                base.get_path(path).ok().map(|entry| Entry { mode: entry.filemode() as u32, id: entry.id() })
+            }
+        };
+        match (now, entry) {
+            (Current::TooLarge(size), Some(entry)) => {
+                Ok(repo.odb()?.read_header(entry.id).is_ok_and(|(stored, _)| stored as u64 == *size))
+            }
+            _ => now.is(entry),
+        }
+    }
+
+    /// The paths that the branch changed and the worktree has as in the base: undone, and not committed.
+    pub(crate) fn undone(&self) -> impl Iterator<Item = &PathBuf> {
+        self.committed.keys().filter(|path| {
+            let key = path.as_os_str().as_bytes();
+            self.differences.binary_search_by(|seen| seen.path.as_os_str().as_bytes().cmp(key)).is_err()
+        })
+    }
+
+    /// Whether the branch changed a file.
+    pub(crate) fn has_committed(&self, path: &Path) -> bool {
+        self.committed.contains_key(path)
+    }
+}
+
+fn committed(comparison: &Comparison, tip: Oid) -> Result<BTreeMap<PathBuf, Option<Entry>>> {
+    let repo = &comparison.repo;
+    if tip == comparison.base {
+        return Ok(BTreeMap::new());
+    }
+    let (old, new) = (repo.find_commit(comparison.base)?.tree()?, repo.find_commit(tip)?.tree()?);
+    let mut options = DiffOptions::new();
+    options.include_typechange(true).disable_pathspec_match(true);
+    let diff = repo.diff_tree_to_tree(Some(&old), Some(&new), Some(&mut options))?;
+    if diff.deltas().len() > MAX_COMMITTED {
+        return Err(WorktreeError::TooMuch);
+    }
+    let mut committed = BTreeMap::new();
+    for delta in diff.deltas() {
+        let new = delta.new_file();
+        let entry = new.exists().then(|| Entry { mode: u32::from(new.mode()), id: new.id() });
+        if let Some(path) = new.path().or_else(|| delta.old_file().path()) {
+            committed.insert(path.to_owned(), entry);
+        }
+    }
+    Ok(committed)
+}
