@@ -4,14 +4,12 @@
 use plexus_agent::Entry;
 use plexus_claude::{
     Assistant, Block, GateAnswer, HookAnswer, HookCallback, Incoming, PermissionResult, Request, RequestBody,
-    System, TooOld, TurnResult, User, Version,
+    TurnResult, User,
 };
-use plexus_protocol::claudecode::{Channel, PermissionMode};
-use plexus_protocol::{ErrorKind, Event, Hunk, JournalRange, Object};
+use plexus_protocol::{Event, Hunk, JournalRange};
 use plexus_store::{Change, Committed, RunKey};
 use serde_json::{Value, json};
 
-use super::process::{CONNECTING_PAUSE, Phase};
 use super::progress::COST_LIMIT_REACHED;
 use super::truncate::truncate;
 use super::{AfterCommit, Cause, Effect, Machine, Reply};
@@ -44,12 +42,12 @@ pub(in crate::session) struct AfterLines {
     /// The callbacks for which the user's hooks are to be run.
     pub(super) hooks: Vec<String>,
     /// Further lines for the child.
-    lines: Vec<String>,
+    pub(super) lines: Vec<String>,
     /// Answers of the child to control requests, for the callers that wait.
-    replies: Vec<Reply>,
-    readiness: Readiness,
+    pub(super) replies: Vec<Reply>,
+    pub(super) readiness: Readiness,
     /// Why the child has to be ended at once.
-    alarm: Option<Cause>,
+    pub(super) alarm: Option<Cause>,
 }
 
 /// The gate's answer to a call.
@@ -59,7 +57,7 @@ pub(super) struct GateReply {
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-enum Readiness {
+pub(super) enum Readiness {
     #[default]
     Unchanged,
     /// The child has become ready for a prompt.
@@ -234,156 +232,8 @@ impl Machine {
         }
     }
 
-    fn on_response(&mut self, response: plexus_claude::Response, batch: &mut Batch) {
-        if let Some(request) = self.requests.remove(&response.request_id) {
-            let (change, reply) = self.finish_request(request, response.outcome.map(drop));
-            batch.changes.push(change);
-            batch.after.replies.push(reply);
-            return;
-        }
-        let asks_over_mcp = self.row.config.loopback_enabled && self.row.config.channel == Channel::Mcp;
-        let retry_at = self.now.instant + CONNECTING_PAUSE;
-        let Some(process) = self.process.as_mut() else { return };
-        match (process.phase, response.outcome) {
-            (Phase::Initializing, outcome) if response.request_id == process.initialize_id() => match outcome
-            {
-                Ok(answer) if asks_over_mcp => {
-                    process.version = reported_version(&answer).or(process.version);
-                    process.phase = Phase::Connecting { again: None };
-                    let run = process.key.run;
-                    batch.after.lines.push(plexus_claude::mcp_status(&format!("plexus-mcp-status-{run}")));
-                    if let Some(turn) = self.turn.as_mut() {
-                        turn.progress.initialized = Some(run);
-                    }
-                }
-                Ok(answer) => {
-                    process.version = reported_version(&answer).or(process.version);
-                    self.become_ready(batch);
-                }
-                Err(error) => {
-                    let message = format!("the agent rejected supervision: {error}");
-                    batch.after.alarm = Some(Cause::Failed("not_initialized", message));
-                }
-            },
-            (Phase::Connecting { .. }, Ok(answer))
-                if response.request_id.starts_with("plexus-mcp-status-") =>
-            {
-                match mcp_status_of(&answer, "plexus").as_deref() {
-                    Some("connected") => self.become_ready(batch),
-                    Some("failed" | "needs-auth" | "disabled") => {
-                        let message = "the agent could not reach Plexus's permission tool".to_owned();
-                        batch.after.alarm = Some(Cause::Failed("no_permit_tool", message));
-                    }
-                    _ => process.phase = Phase::Connecting { again: Some(retry_at) },
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn become_ready(&mut self, batch: &mut Batch) {
-        let changed = self.settings_changed_since_launch();
-        let Some(process) = self.process.as_mut() else { return };
-        process.phase = Phase::Ready;
-        let run = process.key.run;
-        self.effects.push(Effect::ReportSandbox);
-        batch.after.readiness = Readiness::BecameReady;
-        batch.after.lines.extend(changed);
-        self.progress_mut().ready = Some(run);
-        if self.turn.is_none() {
-            batch.changes.push(self.progress());
-        }
-    }
-
-    /// Stops a process that is too old before its first call.
-    fn on_version(&mut self, reported: Option<Version>, batch: &mut Batch) {
-        let (Some(process), Some(version)) = (self.process.as_mut(), reported) else { return };
-        process.version = Some(version);
-        if let Err(too_old) = version.check() {
-            let message = format!("{too_old}: {}", TooOld::FIX);
-            batch.after.alarm = Some(Cause::Failed(ErrorKind::ClaudeTooOld.as_str(), message));
-        }
-    }
-
-    fn on_system(&mut self, key: RunKey, system: System, batch: &mut Batch) {
-        let text = |name: &str| system.data.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        match system.subtype.as_str() {
-            "session_state_changed" => {
-                if let Some(turn) = self.turn.as_mut() {
-                    turn.progress.reports_idle = true;
-                }
-                let over = text("state") == "idle"
-                    && self.turn.as_ref().is_some_and(|turn| turn.progress.is_over_when_idle());
-                if over {
-                    self.end_turn_by_result(key, batch);
-                }
-                return;
-            }
-            "init" => {
-                if self.is_spent(key.run) {
-                    return;
-                }
-                self.ensure_turn(key.run, &mut batch.changes);
-                self.on_mode(key, &text("permissionMode"), batch);
-                self.on_version(reported_version(&system.data), batch);
-            }
-            "status" if system.data.get("permissionMode").is_some_and(Value::is_string) => {
-                self.on_mode(key, &text("permissionMode"), batch);
-            }
-            "compact_boundary" => {
-                if let Some(turn) = self.turn.as_mut() {
-                    turn.progress.compacted = true;
-                    let details = system.data.get("compact_metadata").and_then(Value::as_object).cloned();
-                    turn.progress.compaction = Some(details.unwrap_or_default());
-                }
-            }
-            "task_started" => {
-                let ends_by_itself = matches!(text("task_type").as_str(), "local_agent" | "local_workflow");
-                if let Some(turn) = self.turn.as_mut().filter(|_| ends_by_itself) {
-                    turn.progress.tasks.insert(text("task_id"));
-                }
-            }
-            "task_notification" => self.task_ended(&text("task_id")),
-            "task_updated" => {
-                let status =
-                    system.data.get("patch").and_then(|patch| patch.get("status")).and_then(Value::as_str);
-                if matches!(status, Some("completed" | "failed" | "killed")) {
-                    self.task_ended(&text("task_id"));
-                }
-            }
-            _ => {}
-        }
-        self.note(&system.subtype, Value::Object(system.data), batch);
-    }
-
-    /// The child reports its mode. A looser mode than the stored one ends it. A stricter mode, such as planning on its own
-    /// initiative, is stored.
-    fn on_mode(&mut self, key: RunKey, reported: &str, batch: &mut Batch) {
-        let expected = self.row.config.permission_mode;
-        let mode = PermissionMode::named(reported);
-        let is_first = self.progress_mut().init_seen.replace(key.run) != Some(key.run);
-        match mode {
-            Some(mode) if mode == expected || self.is_mode_requested(mode) => {}
-            Some(mode) if mode.looseness() < expected.looseness() && !is_first => {
-                self.row.config.permission_mode = mode;
-                batch.changes.push(Change::Configure(self.row.id, Box::new(self.row.config.clone())));
-                self.note("mode_changed", json!({"mode": reported, "by": "agent"}), batch);
-            }
-            _ => {
-                let message = format!("the agent is in mode `{reported}` instead of `{}`", expected.as_str());
-                batch.after.alarm = Some(Cause::Failed("wrong_mode", message));
-            }
-        }
-    }
-
-    fn task_ended(&mut self, task_id: &str) {
-        if let Some(turn) = self.turn.as_mut() {
-            turn.progress.tasks.remove(task_id);
-        }
-    }
-
     /// Whether a run has reached its cost limit. Its process is killed, and what it still writes starts no turn.
-    fn is_spent(&self, run: u32) -> bool {
+    pub(super) fn is_spent(&self, run: u32) -> bool {
         self.turn.as_ref().map_or(&self.last_progress, |turn| &turn.progress).spent_run == Some(run)
     }
 
@@ -437,7 +287,7 @@ impl Machine {
             return;
         }
         if user.parent_tool_use_id.is_none()
-            && let Some(details) = self.turn.as_mut().and_then(|turn| turn.progress.compaction.take())
+            && let Some(details) = self.turn.as_mut().and_then(|turn| turn.progress.compaction.take_details())
         {
             self.add_summary(&user, &details, batch);
         }
@@ -481,7 +331,7 @@ impl Machine {
         }
     }
 
-    fn end_turn_by_result(&mut self, key: RunKey, batch: &mut Batch) {
+    pub(super) fn end_turn_by_result(&mut self, key: RunKey, batch: &mut Batch) {
         let head = self.head();
         let Some(ending) = self.turn.as_ref().and_then(|turn| turn.ending(head)) else { return };
         let withdrawn = self.withdraw_all(key, "the turn has finished");
@@ -500,7 +350,7 @@ impl Machine {
         batch.changes.push(Change::Event(self.row.id, self.event_turn(), Box::new(event)));
     }
 
-    fn note(&mut self, subtype: &str, data: Value, batch: &mut Batch) {
+    pub(super) fn note(&mut self, subtype: &str, data: Value, batch: &mut Batch) {
         batch.changes.push(self.system_event(subtype, data));
     }
 }
@@ -525,15 +375,4 @@ fn deny_request(id: &str, body: &RequestBody, reason: &str, batch: &mut Batch) {
 
 fn hunk(plexus_claude::Hunk { old_start, new_start, lines }: plexus_claude::Hunk) -> Hunk {
     Hunk { old_start, new_start, lines }
-}
-
-/// The version in the answer to `initialize` (from 2.1.296 on) or in the first line of a turn.
-fn reported_version(data: &Object) -> Option<Version> {
-    Version::parse(data.get("claude_code_version")?.as_str()?)
-}
-
-fn mcp_status_of(answer: &Object, server: &str) -> Option<String> {
-    let servers = answer.get("mcpServers")?.as_array()?;
-    let ours = servers.iter().find(|entry| entry.get("name").and_then(Value::as_str) == Some(server))?;
-    ours.get("status")?.as_str().map(str::to_owned)
 }

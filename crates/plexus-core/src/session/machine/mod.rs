@@ -8,6 +8,7 @@ mod answers;
 mod approvals;
 mod call_results;
 mod commands;
+mod control_responses;
 mod conversation;
 mod effect;
 mod ending;
@@ -23,6 +24,7 @@ mod risks;
 mod said;
 mod settings;
 mod stop;
+mod system_lines;
 #[cfg(test)]
 mod tests;
 mod truncate;

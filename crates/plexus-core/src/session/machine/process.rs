@@ -173,7 +173,7 @@ impl Machine {
             hooks: &events_of(config.hooks.as_ref()),
             agents: &agents_of(config),
             // The transcript of an adopted conversation records the system prompt that the user had.
-            system_prompt: match config.continues {
+            system_prompt: match config.resumed_from {
                 Some(_) if config.system_prompt.is_some() || config.append_system_prompt.is_some() => {
                     ResumedSystemPrompt::Own
                 }

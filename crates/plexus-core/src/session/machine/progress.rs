@@ -89,10 +89,31 @@ pub(super) struct Progress {
     pub(super) prompt_node: Option<NodeId>,
     /// The run that was started for `/compact`. It receives no other prompt and ends with the turn.
     pub(super) command_run: Option<u32>,
-    /// The conversation was compacted in this turn.
-    pub(super) compacted: bool,
-    /// What Claude Code said about a compaction whose summary has not arrived.
-    pub(super) compaction: Option<Object>,
+    /// Whether the conversation was compacted in this turn.
+    pub(super) compaction: Compaction,
+}
+
+/// Whether a turn compacted its conversation.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Compaction {
+    /// It did not.
+    #[default]
+    None,
+    /// Claude Code reported a compaction with these details. The summary is in a later line.
+    AwaitingSummary(Object),
+    /// It did, and the summary is stored.
+    Done,
+}
+
+impl Compaction {
+    /// Takes the details of a compaction whose summary has arrived.
+    pub(super) fn take_details(&mut self) -> Option<Object> {
+        let Self::AwaitingSummary(details) = self else { return None };
+        let details = std::mem::take(details);
+        *self = Self::Done;
+        Some(details)
+    }
 }
 
 /// A message that was added to the running turn.
@@ -197,7 +218,7 @@ impl Progress {
             let reason = if outcome.subtype == "success" { "api_error" } else { outcome.subtype.as_str() };
             return Some(Ending::failed(reason, message, Vec::new()));
         }
-        if self.format == PromptFormat::Compact && !self.compacted {
+        if self.format == PromptFormat::Compact && self.compaction == Compaction::None {
             let why = if outcome.text.is_empty() { "no reason was given" } else { &outcome.text };
             let message = format!("Claude Code did not compact the conversation: {why}");
             return Some(Ending::failed("not_compacted", message, Vec::new()));
