@@ -6,7 +6,11 @@ use plexus_e2e::{Setup, World, events, over, script, text};
 use plexus_testkit::model::Step;
 use serde_json::{Value, json};
 
-over!(versions: a_conversation_is_compacted_in_a_turn_of_its_own, no_tool_runs_while_a_conversation_is_compacted);
+over!(
+    versions: a_conversation_is_compacted_in_a_turn_of_its_own,
+    no_tool_runs_while_a_conversation_is_compacted,
+    a_session_with_hooks_can_be_compacted
+);
 
 /// The words with which Claude Code asks the model for a summary.
 const ASKS_FOR_SUMMARY: &str = "Respond with TEXT ONLY";
@@ -83,6 +87,10 @@ async fn a_conversation_is_compacted_in_a_turn_of_its_own(world: World) -> anyho
     turn(&world, &branch, "AFTER-2 there").await?;
     let received = world.model.requests_for("AFTER-2").pop().context("a request")?["messages"].to_string();
     assert!(received.contains("SHORT-VERSION") && !received.contains("AFTER-1"), "{received}");
+    // Claude Code no longer finds the messages before the summary.
+    let before = json!({"name": "long", "new_name": "old", "at": 3});
+    let refused = world.refused("claudecode.fork", before).await?.to_string();
+    assert!(refused.contains("pass 4 or a later turn"), "{refused}");
     let page = json!({"session_id": session, "format": "markdown"});
     let markdown = text(&world.call("claudecode.transcript", page).await?["text"]);
     assert!(markdown.contains("/compact keep the ZEBRA") && markdown.contains("SHORT-VERSION"), "{markdown}");
@@ -101,6 +109,24 @@ async fn no_tool_runs_while_a_conversation_is_compacted(world: World) -> anyhow:
     let ended = world.ended(&session).await?;
     assert!(!world.file("sneaked").exists(), "{ended:#}");
     assert!(world.model.requests().iter().any(|request| is_compaction(&request.body)), "the model was asked");
+    Ok(())
+}
+
+/// The hub denies every request of the process that compacts. A hook on prompts must not deny the command itself.
+async fn a_session_with_hooks_can_be_compacted(world: World) -> anyhow::Result<()> {
+    script_with(&world, "HOOKED", || Step::text("<summary>SHORT-VERSION</summary>"));
+    let hook = json!([{"hooks": [{"type": "command", "command": "echo . >> hook-ran"}]}]);
+    let hooks = json!({"UserPromptSubmit": hook, "PreToolUse": hook, "Stop": hook});
+    let session = world.create("hooked", json!({"hooks": hooks})).await?;
+    for prompt in ["HOOKED one", "two", "three"] {
+        turn(&world, &session, prompt).await?;
+    }
+    world.call("claudecode.compact", json!({"session_id": session})).await?;
+    let ended = world.ended(&session).await?;
+    assert_eq!(ended["status"], "complete", "{ended:#}");
+    turn(&world, &session, "four").await?;
+    let last = world.model.requests().pop().context("a request")?.body["messages"].to_string();
+    assert!(last.contains("SHORT-VERSION") && !last.contains("HOOKED one"), "{last}");
     Ok(())
 }
 

@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
-use plexus_protocol::arbor::Position;
+use plexus_protocol::arbor::{Node, NodeSummary, Position};
 use plexus_protocol::claudecode::{ForkAt, ForkParams, ForkResult};
 use plexus_protocol::{Error, ErrorKind, NodeId, SessionId};
-use plexus_store::{Change, ConversationStart, NewRule, NewSession, SessionConfig, SessionRow};
+use plexus_store::{Change, ConversationStart, NewRule, NewSession, ResumePoint, SessionConfig, SessionRow};
 use serde_json::json;
 
 use super::create::admit;
@@ -18,6 +18,9 @@ use crate::hub::Method;
 use crate::method::Audience;
 use crate::{Hub, budget_requests};
 use plexus_book::kill_point;
+
+/// How many nodes to read at a time in the search for a compaction.
+const COMPACTION_PAGE: u64 = 200;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -32,9 +35,13 @@ pub(super) fn method() -> Method {
 async fn fork(hub: Arc<Hub>, caller: Admitted, params: ForkParams) -> Result<ForkResult, Error> {
     let original =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
-    let head = fork_point(&hub, &original, params.at).await?;
+    let point = fork_point(&hub, &original, params.at).await?;
+    let head = point.id;
     // An original without nodes of its own resumes from the point where it was forked.
     let forked = hub.store().resume_points(head, 1).await.map_err(store_error)?.into_iter().next();
+    if let Some(resume) = &forked {
+        check_not_compacted(&hub, &original, &point, resume).await?;
+    }
     let session = NewSession {
         id: SessionId::random(),
         name: params.new_name,
@@ -69,7 +76,7 @@ async fn fork(hub: Arc<Hub>, caller: Admitted, params: ForkParams) -> Result<For
 }
 
 /// The last node that both sessions share.
-async fn fork_point(hub: &Hub, session: &SessionRow, at: Option<ForkAt>) -> Result<NodeId, Error> {
+async fn fork_point(hub: &Hub, session: &SessionRow, at: Option<ForkAt>) -> Result<NodeSummary, Error> {
     let store = hub.store();
     let node = match at {
         Some(ForkAt::Node(node)) => node,
@@ -96,13 +103,41 @@ async fn fork_point(hub: &Hub, session: &SessionRow, at: Option<ForkAt>) -> Resu
         Some(summary) => store.path(session.head, summary.depth, 1).await.map_err(store_error)?,
         None => Vec::new(),
     };
-    match on_path.first() {
-        Some(found) if found.summary.id == node => Ok(node),
+    match on_path.into_iter().next() {
+        Some(found) if found.summary.id == node => Ok(found.summary),
         _ => {
             let message = format!("the conversation of session `{}` has no node {node}", session.name);
             Err(Error::new(ErrorKind::NodeNotFound, message).with("field", "at"))
         }
     }
+}
+
+/// Rejects a point before a compaction: Claude Code no longer finds the messages there.
+async fn check_not_compacted(
+    hub: &Hub,
+    session: &SessionRow,
+    point: &NodeSummary,
+    resume: &ResumePoint,
+) -> Result<(), Error> {
+    let mut depth = point.depth + 1;
+    loop {
+        let nodes = hub.store().path(session.head, depth, COMPACTION_PAGE).await.map_err(store_error)?;
+        let Some(last) = nodes.last() else { return Ok(()) };
+        depth = last.summary.depth + 1;
+        let in_transcript = |node: &&Node| node.summary.session_id == Some(resume.session);
+        if let Some(compaction) = nodes.iter().filter(in_transcript).find(|node| is_compaction(node)) {
+            let turn = compaction.summary.turn.unwrap_or_default();
+            let message = format!(
+                "turn {turn} compacted the conversation after this point, and Claude Code can continue only from there; \
+                 pass {turn} or a later turn"
+            );
+            return Err(Error::invalid("at", message));
+        }
+    }
+}
+
+fn is_compaction(node: &Node) -> bool {
+    node.content.as_array().into_iter().flatten().any(|block| block["type"] == "compaction")
 }
 
 /// The last node of a finished turn. Turn 0 means the start of the conversation.
