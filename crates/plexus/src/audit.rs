@@ -7,6 +7,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
+use plexus_protocol::Decider;
 use plexus_protocol::audit::{AuditEntry, AuditHead, AuditKind, AuditRow, ListResult, VerifyResult};
 use plexus_protocol::claudecode::SessionView;
 use plexus_server::{DataDir, ServeError};
@@ -32,7 +33,7 @@ pub(crate) struct ListArgs {
     /// Only entries of this kind.
     #[arg(long, value_enum)]
     kind: Option<KindArg>,
-    /// Only entries by this caller: operator, hub, token:NAME, session:ID or parent:NAME.
+    /// Only entries by this caller: you, hub, a session (name, path or session:ID), token:NAME or parent:NAME.
     #[arg(long, value_name = "WHO")]
     by: Option<String>,
     /// Only entries about this tool.
@@ -63,6 +64,8 @@ pub(crate) enum KindArg {
     Policy,
     /// Sessions.
     Session,
+    /// Templates.
+    Template,
 }
 
 /// Lists the log, or runs a subcommand.
@@ -87,10 +90,11 @@ async fn list(args: &ListArgs) -> Result<(), ExpectedError> {
     if let Some(seconds) = args.since {
         filter["since"] = json!(now().saturating_sub(seconds));
     }
-    for (key, value) in [("by", &args.by), ("tool_name", &args.tool)] {
-        if let Some(value) = value {
-            filter[key] = json!(value);
-        }
+    if let Some(who) = &args.by {
+        filter["by"] = json!(caller_key(&hub, who).await?);
+    }
+    if let Some(tool) = &args.tool {
+        filter["tool_name"] = json!(tool);
     }
     let ListResult::Ok { mut rows, next } = hub.call_with_timeout("audit.list", filter).await?;
     // The newest entry is at the bottom, next to the prompt.
@@ -108,6 +112,16 @@ async fn list(args: &ListArgs) -> Result<(), ExpectedError> {
         }
     }
     Ok(())
+}
+
+/// The key of a caller in the log, from the words of the column BY.
+async fn caller_key(hub: &HubClient, who: &str) -> Result<String, ExpectedError> {
+    match who {
+        "you" => Ok(Decider::Operator.key()),
+        "operator" | "hub" => Ok(who.to_owned()),
+        _ if ["token:", "session:", "parent:"].iter().any(|kind| who.starts_with(kind)) => Ok(who.to_owned()),
+        name => Ok(Decider::Session { id: hub.session(name).await?.id }.key()),
+    }
 }
 
 fn table(rows: &[AuditRow], sessions: &[SessionView]) -> String {
