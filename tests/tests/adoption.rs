@@ -63,7 +63,7 @@ async fn an_adopted_session_continues_a_copy_of_the_conversation(mut world: Worl
 
     let session = world.create("adopted", json!({"resume": bare.id})).await?;
     let shown = world.call("claudecode.get", json!({"session_id": session})).await?;
-    assert_eq!(shown["session"]["continues"], json!(bare.id), "{shown:#}");
+    assert_eq!(shown["session"]["resumed_from"], json!(bare.id), "{shown:#}");
     let rendered = json!({"session_id": session, "format": "text"});
     let history = text(&world.call("arbor.render", rendered).await?["text"]);
     assert_eq!(history, "user: OLD: first, grüße\nassistant: Eins.\n");

@@ -415,7 +415,7 @@ export interface ImportItem {
 
 export type ImportKind = 'rule' | 'server' | 'agent' | 'skill';
 
-export interface ImportRemove {
+export interface ImportRef {
   kind: ImportKind;
   name: string;
 }
@@ -761,7 +761,7 @@ export interface SessionView {
   wall_missing?: string;
   sandbox?: SandboxView;
   loads?: LoadsView;
-  continues?: SessionId;
+  resumed_from?: SessionId;
   created_at: number;
   archived_at?: number;
   metadata?: Fields;
@@ -1072,8 +1072,8 @@ export interface Methods {
     result: { type: 'ok'; session: SessionView };
   };
   'claudecode.import': {
-    params: { take?: ImportTake[]; remove?: ImportRemove[] };
-    result: { type: 'ok'; taken: ImportRemove[]; removed: ImportRemove[] };
+    params: { take?: ImportTake[]; remove?: ImportRef[] };
+    result: { type: 'ok'; taken: ImportRef[]; removed: ImportRef[] };
   };
   'claudecode.imports': {
     params: Record<string, never>;

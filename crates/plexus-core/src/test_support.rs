@@ -55,7 +55,7 @@ pub(crate) fn session_config() -> SessionConfig {
         wake: false,
         metadata: None,
         forked: None,
-        continues: None,
+        resumed_from: None,
         hooks: None,
     }
 }

@@ -180,7 +180,7 @@ pub(crate) fn session_view(seen: VisibleSession, keepers: &Keepers) -> SessionVi
         wall_missing: None,
         sandbox: None,
         loads: None,
-        continues: session.config.continues,
+        resumed_from: session.config.resumed_from,
         created_at: session.created_at,
         archived_at: session.archived_at,
         metadata: metadata.and_then(|metadata| match metadata {

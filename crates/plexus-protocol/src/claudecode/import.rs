@@ -106,10 +106,10 @@ pub struct ImportTake {
     pub digest: String,
 }
 
-/// An imported entry to remove.
+/// An imported entry, by kind and name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ImportRemove {
+pub struct ImportRef {
     /// What it is.
     pub kind: ImportKind,
     /// Its name.
@@ -125,7 +125,7 @@ pub struct ImportParams {
     pub take: Vec<ImportTake>,
     /// The imported entries to remove.
     #[serde(default)]
-    pub remove: Vec<ImportRemove>,
+    pub remove: Vec<ImportRef>,
 }
 
 /// Result of `claudecode.import`.
@@ -135,9 +135,9 @@ pub enum ImportResult {
     /// Rules are in force. The rest applies to the sessions that the operator creates from now on.
     Ok {
         /// The imported entries.
-        taken: Vec<ImportRemove>,
+        taken: Vec<ImportRef>,
         /// The removed entries.
-        removed: Vec<ImportRemove>,
+        removed: Vec<ImportRef>,
     },
 }
 

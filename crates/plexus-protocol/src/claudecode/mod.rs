@@ -25,8 +25,8 @@ pub use diff::{DiffParams, DiffResult};
 pub use fork::{ForkAt, ForkParams, ForkResult};
 pub use hooks::{HookCommand, HookGroup, HookKind, Hooks};
 pub use import::{
-    ImportItem, ImportKind, ImportParams, ImportRemove, ImportResult, ImportState, ImportTake,
-    ImportedConfig, ImportedView, ImportsResult,
+    ImportItem, ImportKind, ImportParams, ImportRef, ImportResult, ImportState, ImportTake, ImportedConfig,
+    ImportedView, ImportsResult,
 };
 pub use output::{OutputLine, OutputParams, OutputResult, OutputStream};
 pub use project::{

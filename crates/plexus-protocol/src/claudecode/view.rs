@@ -103,7 +103,7 @@ pub struct SessionView {
     pub loads: Option<LoadsView>,
     /// The Claude Code session of which it continues a copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub continues: Option<SessionId>,
+    pub resumed_from: Option<SessionId>,
     /// When it was created.
     pub created_at: UnixSeconds,
     /// When the operator archived it; omitted if it is not archived.

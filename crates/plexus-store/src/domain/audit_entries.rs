@@ -79,7 +79,7 @@ pub(crate) fn session_created(at: UnixSeconds, new: &NewSession) -> AuditEntry {
             "hub_tools": config.hub_tools,
             "mcp_servers": config.mcp_servers.keys().collect::<Vec<_>>(),
             "project": config.project.as_ref().map(|project| &project.files),
-            "continues": config.continues,
+            "resumed_from": config.resumed_from,
             "hooks": config.hooks,
         })),
         ..AuditEntry::new(at, AuditKind::Session, "made", by)

@@ -84,7 +84,7 @@ pub struct SessionConfig {
     pub forked: Option<ResumePoint>,
     /// The session of Claude Code whose conversation it continues, if the operator adopted one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub continues: Option<SessionId>,
+    pub resumed_from: Option<SessionId>,
     /// The commands of the operator that run before and after its tool calls. Deleted with the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hooks: Option<Hooks>,

@@ -62,7 +62,7 @@ pub fn config() -> SessionConfig {
         wake: false,
         metadata: Some(object(json!({"z": 1, "a": [2.5, null]}))),
         forked: None,
-        continues: None,
+        resumed_from: None,
         hooks: None,
     }
 }

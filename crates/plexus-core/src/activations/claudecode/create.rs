@@ -105,7 +105,7 @@ async fn create_session(
             wake: params.wake.unwrap_or(false),
             metadata: params.metadata,
             forked: None,
-            continues: None,
+            resumed_from: None,
             hooks: hooks::check(&caller.principal, params.hooks)?,
         },
         tree: TreeId::random(),
@@ -183,7 +183,7 @@ async fn adopt(hub: &Hub, claude_session: SessionId, session: &mut NewSession) -
     session.head = head;
     session.start = ConversationStart::Adopted(conversation);
     session.config.forked = Some(resume);
-    session.config.continues = Some(claude_session);
+    session.config.resumed_from = Some(claude_session);
     Ok(())
 }
 

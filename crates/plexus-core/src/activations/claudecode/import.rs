@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plexus_protocol::audit::{AuditEntry, AuditKind};
 use plexus_protocol::claudecode::{
-    ImportKind, ImportParams, ImportRemove, ImportResult, ImportState, ImportTake,
+    ImportKind, ImportParams, ImportRef, ImportResult, ImportState, ImportTake,
 };
 use plexus_protocol::policy::{RuleGiven, RuleView};
 use plexus_protocol::{Decider, Error, Principal};
@@ -47,8 +47,8 @@ async fn import(hub: Arc<Hub>, caller: Admitted, params: ImportParams) -> Result
     let in_force = hub.policy().in_force.list(None);
     let mut changes = new_rules(&hub, &caller.principal, &chosen, &in_force)?;
     changes.extend(revoked(&hub, &caller.principal, &remove, &in_force)?);
-    let taken: Vec<ImportRemove> =
-        take.into_iter().map(|ImportTake { kind, name, .. }| ImportRemove { kind, name }).collect();
+    let taken: Vec<ImportRef> =
+        take.into_iter().map(|ImportTake { kind, name, .. }| ImportRef { kind, name }).collect();
     let act = AuditEntry {
         detail: json!({"taken": taken, "removed": remove}).as_object().cloned(),
         ..AuditEntry::of_caller(now(), AuditKind::Policy, "imported", &caller.principal)
@@ -84,7 +84,7 @@ fn new_rules(
 fn revoked(
     hub: &Hub,
     principal: &Principal,
-    remove: &[ImportRemove],
+    remove: &[ImportRef],
     in_force: &[RuleView],
 ) -> Result<Vec<Change>, Error> {
     let mut changes = Vec::new();

@@ -42,7 +42,7 @@ async fn transcript(
     let (nodes, next) = page(hub.store(), session.head, params.from, limit).await?;
     let render = move || {
         let title = session.name.as_str();
-        let origin = session.config.continues.map(|id| format!("Continues Claude Code session {id}."));
+        let origin = session.config.resumed_from.map(|id| format!("Continues Claude Code session {id}."));
         match params.format.unwrap_or_default() {
             TranscriptFormat::Markdown if from == 0 => {
                 let origin = origin.map(|origin| format!("*{origin}*\n\n")).unwrap_or_default();

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use plexus_protocol::claudecode::{
-    ImportItem, ImportKind, ImportRemove, ImportState, ImportTake, ImportedConfig, McpServer,
+    ImportItem, ImportKind, ImportRef, ImportState, ImportTake, ImportedConfig, McpServer,
 };
 use plexus_protocol::policy::{Counts, Effect, RuleView};
 use plexus_protocol::{Decider, Error, ErrorKind, Object};
@@ -164,12 +164,12 @@ impl Imports {
     }
 
     /// Checks that the copies can be changed in this way.
-    pub(crate) fn check(&self, chosen: &[&Candidate], remove: &[ImportRemove]) -> Result<(), Error> {
+    pub(crate) fn check(&self, chosen: &[&Candidate], remove: &[ImportRef]) -> Result<(), Error> {
         self.kept()?.changed(chosen, remove).map(drop)
     }
 
     /// Changes the copies. They apply to the sessions that the operator creates from now on.
-    pub(crate) fn change(&self, chosen: &[&Candidate], remove: &[ImportRemove]) -> Result<(), Error> {
+    pub(crate) fn change(&self, chosen: &[&Candidate], remove: &[ImportRef]) -> Result<(), Error> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = kept.as_ref().map_err(|why| unreadable(why))?.changed(chosen, remove)?;
         private_file::store(&self.file, &changed).map_err(|why| {
@@ -207,9 +207,9 @@ impl Imports {
 }
 
 impl Kept {
-    fn changed(&self, chosen: &[&Candidate], remove: &[ImportRemove]) -> Result<Self, Error> {
+    fn changed(&self, chosen: &[&Candidate], remove: &[ImportRef]) -> Result<Self, Error> {
         let mut next = self.clone();
-        for (i, ImportRemove { kind, name }) in remove.iter().enumerate() {
+        for (i, ImportRef { kind, name }) in remove.iter().enumerate() {
             let known = match kind {
                 ImportKind::Server => next.servers.remove(name).is_some(),
                 ImportKind::Agent => next.agents.remove(name).is_some(),

@@ -15,8 +15,8 @@ fn take(candidate: &Candidate) -> ImportTake {
     ImportTake { kind: candidate.kind, name: candidate.name.clone(), digest }
 }
 
-fn remove(kind: ImportKind, name: &str) -> ImportRemove {
-    ImportRemove { kind, name: name.to_owned() }
+fn remove(kind: ImportKind, name: &str) -> ImportRef {
+    ImportRef { kind, name: name.to_owned() }
 }
 
 fn states(imports: &Imports, candidates: &[Candidate]) -> Vec<(String, ImportState)> {

@@ -60,7 +60,7 @@ fn new_session(name: &str, answers_to: AskedOf) -> NewSession {
         wake: false,
         metadata: None,
         forked: None,
-        continues: None,
+        resumed_from: None,
         hooks: None,
     };
     NewSession {

@@ -84,5 +84,5 @@ async fn resume_without_an_id_lists_the_sessions_of_the_directory() {
     run.expect("* complete").await.unwrap();
     assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
     let session = hub.call("claudecode.get", json!({"name": "a"})).await.unwrap();
-    assert_eq!(session["session"]["continues"], id);
+    assert_eq!(session["session"]["resumed_from"], id);
 }
