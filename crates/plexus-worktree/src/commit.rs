@@ -40,7 +40,7 @@ pub struct PreparedCommit {
     pub update: BranchUpdate,
     /// The number of files that it changes.
     pub files: u64,
-    /// Files whose line endings were converted to LF, because the repository asks for it.
+    /// Files whose line endings were converted to LF, as the repository's attributes or configuration require.
     pub converted: Vec<String>,
 }
 
