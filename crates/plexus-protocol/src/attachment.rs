@@ -1,5 +1,5 @@
-//! Files that belong to a prompt: their types, as their first bytes prove them, and the limits on their number and size.
-//! The command line checks a file with the same rules before it reaches a hub.
+//! Files of a prompt: their types, detected from their contents, and the limits on their number and size. The command line
+//! applies the same checks before it sends a file to a hub.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub struct AttachmentGiven {
     pub data: String,
 }
 
-/// What a prompt's file is, without its contents.
+/// A file of a prompt, without its contents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AttachmentView {
     /// Its name.
@@ -66,12 +66,12 @@ pub enum FileKind {
     Text,
 }
 
-/// Why a file cannot belong to a prompt.
+/// Why a file cannot be attached to a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileProblem {
     /// Its type is not supported.
     UnknownType,
-    /// It is larger than this limit.
+    /// It is too large.
     TooLarge {
         /// Its size.
         bytes: usize,
@@ -97,7 +97,7 @@ impl std::fmt::Display for FileProblem {
 }
 
 impl FileType {
-    /// The type that the contents of a file prove.
+    /// Detects the type of a file from its contents.
     pub fn detect(contents: &[u8]) -> Option<Self> {
         let magic: [(&[u8], Self); 5] = [
             (b"\x89PNG\r\n\x1a\n", Self::Png),
@@ -127,14 +127,14 @@ impl FileType {
         if bytes > limit { Err(FileProblem::TooLarge { bytes, limit }) } else { Ok(found) }
     }
 
-    /// The type with this name. Every kind of text is sent as plain text.
+    /// The type with this media type. Every kind of text is sent as plain text.
     pub fn named(media_type: &str) -> Option<Self> {
-        let images = [Self::Png, Self::Jpeg, Self::Gif, Self::Webp, Self::Pdf];
-        let found = images.into_iter().find(|found| found.media_type() == media_type);
+        let binary = [Self::Png, Self::Jpeg, Self::Gif, Self::Webp, Self::Pdf];
+        let found = binary.into_iter().find(|found| found.media_type() == media_type);
         found.or_else(|| media_type.starts_with("text/").then_some(Self::Text))
     }
 
-    /// Its name.
+    /// Its media type.
     pub fn media_type(self) -> &'static str {
         match self {
             Self::Png => "image/png",

@@ -1,5 +1,5 @@
 //! Risk marks: advice for the person or agent that decides about a call. A mark allows nothing and denies nothing, and a call
-//! without marks is not thereby safe.
+//! without marks is not necessarily safe.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,27 +18,27 @@ pub enum RiskKind {
     RunsDownloadedCode,
     /// Overwrites or deletes a remote branch or tag.
     ForcePush,
-    /// Deletes directories with their contents.
+    /// Deletes directories, or every file that it finds.
     RecursiveDelete,
     /// Reads or changes a file or variable that usually holds a secret.
     Credentials,
-    /// Runs as another user.
+    /// Runs as another user, or changes users or their rights.
     Privilege,
-    /// Changes disks, services, processes or settings of the machine.
+    /// Changes disks, services, processes, software or settings of the machine.
     System,
     /// Publishes or deploys something for others.
     Publishes,
-    /// Changes a file that another program runs or obeys later.
+    /// Changes what another program runs or obeys later.
     RunsLater,
     /// Rewrites git history or discards uncommitted changes.
     HistoryRewrite,
     /// Makes files accessible to others, or changes the access of whole directories.
     Permissions,
-    /// Names a file outside the project.
+    /// Names a file outside the project, or runs outside it.
     OutsideProject,
     /// Connects to another machine.
     Network,
-    /// A kind of a newer version.
+    /// A kind that this version does not know.
     #[serde(other)]
     Other,
 }
@@ -67,7 +67,7 @@ impl RiskMark {
 pub struct Denial {
     /// When it was denied.
     pub at: UnixSeconds,
-    /// Who denied it; the hub denies by rules.
+    /// Who denied it; the hub if a rule denied it.
     pub by: Decider,
     /// The message of the decider, or the rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,7 +8,8 @@ pub fn join_path(above: &str, name: &str) -> String {
     format!("{above}/{name}")
 }
 
-/// The path of a root session as the operator sees it. A session of an agent outside the hub is below the name of that agent.
+/// The path of a root session as the operator sees it. The path of a session that an agent outside the hub created starts
+/// with the name of that agent.
 pub fn root_path(answers_to: &AskedOf, name: &SessionName) -> String {
     match answers_to {
         AskedOf::Parent { id } => join_path(id, name.as_str()),

@@ -1,4 +1,5 @@
-//! `template`: parameters of `claudecode.create` that the operator stores under a name.
+//! `template.*`: parameters of `claudecode.create` that the operator stores under a name. Only [`Template`], which is
+//! stored, contains the secrets of MCP servers; no result does.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use crate::claudecode::{McpServer, McpServerGiven, PermissionMode, PolicyName};
 use crate::worktree::Isolation;
 use crate::{TemplateName, UnixSeconds};
 
-/// Parameters of `template.save`. Omitted fields are chosen when the template is used.
+/// Parameters of `template.save`. The user of the template chooses the omitted fields.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SaveParams {

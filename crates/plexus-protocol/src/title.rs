@@ -10,7 +10,7 @@ const DERIVED_CHARS: usize = 80;
 pub const MAX_TITLE_CHARS: usize = 200;
 /// A shorter sentence, such as a greeting, is not a title by itself.
 const SENTENCE_CHARS: usize = 12;
-/// A cut is moved back to the end of a word if that leaves at least this many characters.
+/// A title is cut at the end of a word if that leaves at least this many characters.
 const WORDS_CHARS: usize = 40;
 /// Only the start of a prompt is read.
 const READ_BYTES: usize = 64 * 1024;

@@ -215,20 +215,20 @@ pub struct FileDiff {
     /// Whether the diff is truncated, or omitted because the file is too large or unreadable.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
-    /// The picture before and after, if the file is one; only in a request for this file.
+    /// The image before and after, if the file is one; only in a request for this file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<ImageDiff>,
 }
 
-/// A picture before and after, as base64. Written by the child: do not trust it.
+/// An image before and after, as base64. Written by the child: do not trust it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ImageDiff {
     /// The media type, by content.
     pub media_type: String,
-    /// The old picture; omitted if there is none or it is too large.
+    /// The old image; omitted if there is none or it is too large.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old: Option<String>,
-    /// The new picture; omitted if there is none or it is too large.
+    /// The new image; omitted if there is none or it is too large.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new: Option<String>,
 }

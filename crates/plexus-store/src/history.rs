@@ -1,17 +1,17 @@
-//! Reads of the past: which sessions worked when, how long approvals were open, and who answered them. Each read is bounded
-//! and contains no prompt and no input, however large those are.
+//! Reads of past activity: when sessions worked, how long approvals were open, and who answered them. Each read is bounded,
+//! and none returns prompts or inputs, which may be large.
 
 use async_trait::async_trait;
 use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, Decider, Right, SessionId, UnixSeconds};
 
 use crate::{StoreError, TurnStatus};
 
-/// A span of time, from its first second up to and without its last.
+/// A period of time. Its end is excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Period {
     /// Its first second.
     pub from: UnixSeconds,
-    /// The second after it.
+    /// The second after its last.
     pub to: UnixSeconds,
 }
 
@@ -32,7 +32,7 @@ pub struct EndedTurn {
     pub cost_usd: f64,
 }
 
-/// How long an approval was open, and who was asked meanwhile.
+/// How long an approval was open, and who was asked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApprovalSpan {
     /// The approval.
@@ -64,7 +64,7 @@ pub struct SpanEnd {
     pub right: Right,
 }
 
-/// What an audit entry says about answers.
+/// An answer, from an entry of the audit log.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AuditFact {
     /// An approval was resolved.
@@ -80,7 +80,7 @@ pub enum AuditFact {
     },
 }
 
-/// The facts of a period, and whether they are complete.
+/// The answers of a period, and whether they are complete.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditFacts {
     /// Newest first.
@@ -92,9 +92,9 @@ pub struct AuditFacts {
 /// A limit on a read of the audit log.
 #[derive(Debug, Clone, Copy)]
 pub struct AuditBound {
-    /// How many entries are read at most.
+    /// The maximum number of entries.
     pub entries: u64,
-    /// How many bytes of entries are read at most.
+    /// The maximum size of all entries together.
     pub bytes: u64,
 }
 
@@ -118,7 +118,7 @@ pub struct SessionParent {
     pub answers_to: AskedOf,
 }
 
-/// The part of a store that shows the past.
+/// The part of a store that reads past activity.
 #[async_trait]
 pub trait History: Send + Sync + 'static {
     /// The turns that ended at or after the start of the period and had started before its end, the latest end first, at
@@ -128,7 +128,7 @@ pub trait History: Send + Sync + 'static {
     async fn resolved_approvals(&self, period: Period, limit: u64) -> Result<Vec<ApprovalSpan>, StoreError>;
     /// The pending approvals, oldest first.
     async fn open_approval_spans(&self) -> Result<Vec<ApprovalSpan>, StoreError>;
-    /// What the audit entries of the period say about answers.
+    /// The answers in the audit entries of the period.
     async fn audit_facts(&self, period: Period, bound: AuditBound) -> Result<AuditFacts, StoreError>;
     /// The calls that the gate saw in the period and that are still stored, counted by session and by part of `part_secs`
     /// seconds. Of more than `limit` calls, only the latest are counted.

@@ -27,7 +27,7 @@ pub(crate) fn state(worktree: &Worktree, work: &Work, uncommitted: u64) -> Resul
     Ok(BranchState { uncommitted, ahead: Some(ahead as u64), behind: Some(behind as u64), merged })
 }
 
-/// Whether a merge of `tip` would leave `target` as it is, as after a squash or a rebase.
+/// Whether a merge of `tip` would not change `target`, for example because it was already merged by squash or rebase.
 fn adds_nothing(repo: &Repository, target: Oid, tip: Oid) -> Result<bool> {
     let (target, tip) = (repo.find_commit(target)?, repo.find_commit(tip)?);
     let mut options = MergeOptions::new();
@@ -37,13 +37,15 @@ fn adds_nothing(repo: &Repository, target: Oid, tip: Oid) -> Result<bool> {
     Ok(unchanged)
 }
 
-/// The commit of a local branch; `None` if it does not exist. A symbolic reference is an error, as an agent could make
-/// it lead anywhere.
+/// The commit of a local branch; `None` if it does not exist. A symbolic reference is an error, because an agent could
+/// point it to any other reference.
 pub(crate) fn target(repo: &Repository, branch: &str) -> Result<Option<Oid>> {
     match repo.find_reference(&format!("refs/heads/{branch}")) {
         Ok(reference) => match reference.target() {
             Some(id) => Ok(Some(id)),
-            None => Err(WorktreeError::Refused(format!("`{branch}` is a symbolic reference, not a branch"))),
+            None => {
+                Err(WorktreeError::Refused(format!("`{branch}` is a symbolic reference. Choose a branch")))
+            }
         },
         Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(None),
         Err(error) => Err(error.into()),

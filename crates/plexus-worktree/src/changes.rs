@@ -17,10 +17,10 @@ const COUNTED_FOR: Duration = Duration::from_secs(10);
 /// The maximum number of commits to count.
 const MAX_COMMITS: usize = 10_000;
 
-/// The files in the child's own index. A staged file is nowhere else before it is committed.
-pub(crate) struct Known(Option<Index>);
+/// The child's own index. Until a commit, git knows a staged file only from there.
+pub(crate) struct ChildIndex(Option<Index>);
 
-impl Known {
+impl ChildIndex {
     pub(crate) fn of(worktree: &Worktree) -> Result<Self> {
         Ok(Self(Index::open(&admin_dir(worktree)?.join("index")).ok()))
     }
@@ -30,22 +30,23 @@ impl Known {
     }
 }
 
-/// The differences from the base commit, including uncommitted and untracked work, and what is left to merge.
+/// Counts the differences from the base commit, including uncommitted and untracked work, and returns what is left to
+/// commit and to merge.
 pub fn changes(worktree: &Worktree, initial_state: &InitialState) -> Result<(WorktreeChanges, BranchState)> {
     let work = Work::of(worktree, initial_state)?;
     let mut changes = WorktreeChanges { commits: commits(worktree, &work.comparison)?, ..Default::default() };
     let until = Instant::now() + COUNTED_FOR;
-    let known = Known::of(worktree)?;
+    let child_index = ChildIndex::of(worktree)?;
     let mut uncommitted = work.undone().count() as u64;
     for difference in &work.differences {
         if Instant::now() > until {
             return Err(WorktreeError::TooMuch);
         }
-        let now = work.shown(&difference.path)?;
+        let now = work.read_for_diff(&difference.path)?;
         uncommitted += u64::from(!work.is_committed(&difference.path, &now)?);
         let lines = lines::count(&work.comparison, difference, now)?;
         changes.files += 1;
-        changes.untracked += u64::from(difference.untracked && !known.has(&difference.path));
+        changes.untracked += u64::from(difference.untracked && !child_index.has(&difference.path));
         changes.insertions += lines.new;
         changes.deletions += lines.gone;
     }

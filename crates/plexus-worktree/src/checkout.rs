@@ -1,6 +1,6 @@
-//! Replaces files of the user's main working tree by those of a new commit. Each file is replaced atomically, and only
-//! if it still has the content of the old commit; a new file never replaces anything. No link is followed and no filter
-//! runs; files that need one are refused before anything is written.
+//! Replaces files of the user's main working tree with the versions of a new commit. Each file is replaced atomically,
+//! and only if it still has the content of the old commit; a new file never replaces an existing one. No link is followed
+//! and no filter runs; files that need a filter are refused before anything is written.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -45,38 +45,38 @@ pub(crate) fn check_replacements(
         let current = Current::read(root, path, MAX_COMMIT_FILE)?;
         let is_old = current.entry()? == *old && (old.is_some() || matches!(current, Current::Missing));
         if !is_old || (old.is_none() && !has_room(root, path)?) {
-            return Err(refused(&shown, branch, &format!("has another content at `{name}`")));
+            return Err(refused(&shown, branch, &format!("has different content at `{name}`")));
         }
         if let Some(new) = new.filter(|new| new.mode != LINK) {
             let blob = repo.find_blob(new.id)?;
             if is_lfs_pointer(blob.content()) {
-                return Err(refused(&shown, branch, &format!("would get `{name}` as a pointer of Git LFS")));
+                return Err(refused(&shown, branch, &format!("would get a Git LFS pointer as `{name}`")));
             }
             check_filters(repo, path, blob.content())?;
             if converts(repo, path)? {
-                return Err(refused(&shown, branch, &format!("would get other line ends in `{name}`")));
+                return Err(refused(&shown, branch, &format!("would get other line endings in `{name}`")));
             }
         }
     }
     Ok(())
 }
 
-/// Whether a new file can be created: every part of its way is a directory or missing.
+/// Whether a new file can be created: nothing exists at its path, and each of its parents is a directory or missing.
 fn has_room(root: &Path, path: &Path) -> Result<bool> {
-    let mut way = root.to_owned();
+    let mut dir = root.to_owned();
     for part in path.parent().into_iter().flat_map(Path::components) {
-        way.push(part);
-        match way.symlink_metadata() {
+        dir.push(part);
+        match dir.symlink_metadata() {
             Ok(metadata) if metadata.is_dir() => {}
             Ok(_) => return Ok(false),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
-            Err(error) => return Err(at(&way)(error)),
+            Err(error) => return Err(at(&dir)(error)),
         }
     }
     Ok(root.join(path).symlink_metadata().is_err())
 }
 
-/// Whether git would write the file with other line ends or expand `$Id$`.
+/// Whether git would write the file with other line endings or expand `$Id$`.
 fn converts(repo: &Repository, path: &Path) -> Result<bool> {
     let get = |name: &str| repo.get_attr_bytes(path, name, AttrCheckFlags::FILE_THEN_INDEX);
     let settings = repo.config()?.snapshot()?;
@@ -173,7 +173,7 @@ fn still(root: &Path, path: &Path, old: Option<Entry>) -> io::Result<()> {
     let is_old = Current::read(root, path, MAX_COMMIT_FILE).and_then(|current| current.entry());
     match is_old.map_err(|error: WorktreeError| io::Error::other(error.to_string()))? {
         now if now == old => Ok(()),
-        _ => Err(io::Error::other("the file changed meanwhile and was left as it is")),
+        _ => Err(io::Error::other("the file changed during the update and was not replaced")),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Prepares a commit of a worktree's work: writes its objects, and changes no branch. The contents are read once, and the
-//! same bytes are hashed for the digest and stored, so a child that writes meanwhile cannot commit anything that was not
+//! Prepares a commit of a session's work: writes its objects, and changes no branch. Each file is read once, and the same
+//! bytes are hashed for the digest and stored, so a child that writes meanwhile cannot add anything that was not
 //! reviewed. No filter runs, so files that need one are refused.
 
 use std::collections::BTreeSet;
@@ -40,7 +40,7 @@ pub struct PreparedCommit {
     pub update: BranchUpdate,
     /// The number of files that it changes.
     pub files: u64,
-    /// Files whose line ends were converted to LF, because the repository asks for it.
+    /// Files whose line endings were converted to LF, as the repository's attributes or configuration require.
     pub converted: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ pub fn prepare_commit(
     let mut found = BTreeSet::new();
     let mut converted = Vec::new();
     for difference in &work.differences {
-        let now = work.now(&difference.path)?;
+        let now = work.read_for_commit(&difference.path)?;
         digest.add(&difference.path, &now);
         let shown = display(&difference.path);
         if !is_selected(&shown) {
@@ -85,7 +85,7 @@ pub fn prepare_commit(
     for path in work.undone() {
         // The worktree has this file as in the base, so the diff does not show it.
         if selected.is_some() {
-            return Err(hides(path));
+            return Err(unshown_version(path));
         }
         let entry = base.get_path(path).ok();
         set(&mut tree, path, entry.map(|entry| Entry { mode: entry.filemode() as u32, id: entry.id() }))?;
@@ -114,27 +114,28 @@ pub fn prepare_commit(
     Ok(PreparedCommit { update, files, converted })
 }
 
-/// A committed version that the diff does not show must not stay in the branch.
+/// Checks that a file that is not selected leaves no version in the branch that the diff does not show.
 fn check_left_out(work: &Work, path: &Path, now: &Current) -> Result<()> {
     if work.has_committed(path) && !is_exactly_committed(work, path, now)? {
-        return Err(hides(path));
+        return Err(unshown_version(path));
     }
     Ok(())
 }
 
-/// Whether the branch has this content. A file that is too large to be read does not count.
+/// Whether the branch has exactly this content. A file that is too large to be read counts as different.
 fn is_exactly_committed(work: &Work, path: &Path, now: &Current) -> Result<bool> {
     Ok(!matches!(now, Current::TooLarge(_)) && work.is_committed(path, now)?)
 }
 
-fn hides(path: &Path) -> WorktreeError {
+fn unshown_version(path: &Path) -> WorktreeError {
     let path = display(path);
     WorktreeError::Refused(format!(
-        "The branch has a committed version of `{path}` that the diff does not show. Commit all files, or include it"
+        "The branch has a committed version of `{path}` that the diff does not show. Select this file too, or commit \
+         all files"
     ))
 }
 
-/// Checks that a commit would extend the branch of the worktree, and that no operation of git is under way there.
+/// Checks that a commit would extend the branch of the worktree, and that no git operation is in progress there.
 fn check_on_branch(worktree: &Worktree) -> Result<()> {
     let admin = admin_dir(worktree)?;
     let path = admin.join("HEAD");
@@ -148,7 +149,7 @@ fn check_on_branch(worktree: &Worktree) -> Result<()> {
     check_idle(&admin, "The worktree")
 }
 
-/// Stores the content of a file; `None` if the file is missing. The flag says whether its line ends were converted.
+/// Stores the content of a file; `None` if the file is missing. The flag says whether its line endings were converted.
 fn write(repo: &Repository, path: &Path, now: Current) -> Result<Option<(Entry, bool)>> {
     let shown = display(path);
     let (mode, content) = match now {
@@ -190,8 +191,8 @@ fn write(repo: &Repository, path: &Path, now: Current) -> Result<Option<(Entry, 
     Ok(Some((Entry { mode, id: repo.blob(&content)? }, false)))
 }
 
-/// Refuses a file that git would pass through a program or another encoding. A pointer of Git LFS is already in the form
-/// that git stores.
+/// Refuses a file that git would pass through a program or convert to another encoding. A Git LFS pointer is already in
+/// the form that git stores.
 pub(crate) fn check_filters(repo: &Repository, path: &Path, content: &[u8]) -> Result<()> {
     for attribute in ["filter", "working-tree-encoding"] {
         let value = repo.get_attr_bytes(path, attribute, AttrCheckFlags::FILE_THEN_INDEX)?;
@@ -207,7 +208,8 @@ pub(crate) fn check_filters(repo: &Repository, path: &Path, content: &[u8]) -> R
 fn needs_filter(path: &Path, attribute: &str, value: &str) -> WorktreeError {
     let (path, value) = (display(path), display(Path::new(value)));
     WorktreeError::Refused(format!(
-        "`{path}` has the attribute `{attribute}={value}`, and Plexus runs no filters. Use git at your terminal for it"
+        "`{path}` has the attribute `{attribute}={value}`, and Plexus runs no filters. Use git in a terminal for this \
+         file"
     ))
 }
 
@@ -216,7 +218,7 @@ pub(crate) fn is_lfs_pointer(content: &[u8]) -> bool {
     content.len() < 1024 && content.starts_with(b"version https://git-lfs.github.com/spec/")
 }
 
-/// Stores the content after the conversions that are part of libgit2: line ends and `ident`. They run no program.
+/// Stores the content after the conversions that libgit2 performs itself: line endings and `ident`. They run no program.
 fn cleaned(repo: &Repository, path: &Path, content: &[u8]) -> Result<Oid> {
     let mut writer = repo.blob_writer(Some(path))?;
     writer.write_all(content).map_err(crate::error::at(path))?;

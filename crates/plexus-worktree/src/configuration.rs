@@ -1,6 +1,6 @@
 //! Limits libgit2 to the configuration of the repository. Every command of every session can write the user's
 //! configuration (`~/.gitconfig`), and libgit2 opens every file that it includes: a FIFO there would block the
-//! worktrees of all sessions. It also makes libgit2 write durably.
+//! worktrees of all sessions. This module also makes libgit2 sync what it writes.
 
 use std::ffi::c_int;
 

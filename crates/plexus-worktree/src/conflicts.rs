@@ -1,4 +1,4 @@
-//! Conflicts of a merge as data: the files, and their text with conflict markers, within limits.
+//! Returns the conflicts of a merge as data: the files, and their text with conflict markers, within limits.
 
 use std::path::Path;
 
@@ -12,8 +12,9 @@ use crate::lines::MAX_FILE_BYTES;
 
 /// The maximum number of files.
 const MAX_FILES: usize = 100;
-/// The maximum text of one file, and of all files together, in bytes.
+/// The maximum text of one file, in bytes.
 const MAX_TEXT_BYTES: usize = 128 * 1024;
+/// The maximum text of all files together, in bytes.
 const MAX_TOTAL_BYTES: usize = 1024 * 1024;
 
 /// The files that conflict, and whether there are more.

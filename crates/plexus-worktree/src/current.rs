@@ -1,5 +1,5 @@
-//! Reads one file of a working tree that others change concurrently. It opens every directory on the way without
-//! following links, so that no link can lead it outside the tree.
+//! Reads one file of a working tree that other processes may change concurrently. It opens each parent directory without
+//! following links, so that no link leads outside the tree.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,12 +14,12 @@ use rustix::io::Errno;
 use crate::Result;
 use crate::error::at;
 
-/// The mode of a link to another repository in a tree of git.
+/// The mode of a submodule in a git tree.
 pub(crate) const GITLINK: u32 = 0o160_000;
-/// The mode of a symbolic link in a tree of git.
+/// The mode of a symbolic link in a git tree.
 pub(crate) const LINK: u32 = 0o120_000;
 
-/// The version of a file in a tree of git.
+/// The version of a file in a git tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) mode: u32,
@@ -57,7 +57,7 @@ impl Current {
         }
     }
 
-    /// Whether this is the version `entry`, possibly with other line ends; `None` means that the file is missing.
+    /// Whether this is the version `entry`, possibly with other line endings; `None` means that the file is missing.
     pub(crate) fn is(&self, entry: Option<Entry>) -> Result<bool> {
         let (Self::File { mode, content }, Some(entry)) = (self, entry) else {
             return Ok(matches!((self, entry), (Self::Missing, None)));
@@ -71,8 +71,8 @@ impl Current {
     }
 }
 
-/// Opens the directory that contains `path`, below `root`, and returns it with the name of the file in it. `None` if a
-/// part of the way is missing or is not a directory.
+/// Opens the directory that contains `path`, below `root`, and returns it with the name of the file in it. `None` if one
+/// of the parents is missing or is not a directory.
 pub(crate) fn parent_dir<'a>(root: &Path, path: &'a Path) -> io::Result<Option<(OwnedFd, &'a OsStr)>> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut dir = openat(rustix::fs::CWD, root, flags, Mode::empty())?;

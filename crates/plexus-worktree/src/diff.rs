@@ -1,5 +1,5 @@
-//! The changes of a session in its worktree, file by file, as text. It covers the same changes as `changes`, and holds
-//! at most two files and the returned text in memory.
+//! Shows the changes of a session in its worktree, file by file, as text. It covers the same changes as `changes`, and
+//! holds at most two files and the returned text in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use plexus_protocol::visible;
 use plexus_protocol::worktree::{BranchState, FileDiff, FileStatus, Worktree};
 use serde::{Deserialize, Serialize};
 
-use crate::changes::Known;
+use crate::changes::ChildIndex;
 use crate::comparison::{Comparison, Difference};
 use crate::current::Current;
 use crate::files::read_at_most;
@@ -22,8 +22,9 @@ use crate::{InitialState, Result, branch, image};
 
 /// The maximum number of files in a diff.
 const MAX_FILES: usize = 500;
-/// The maximum text of one file among several; and of all files together, or of a single requested file.
+/// The maximum text of one file in a diff of all files.
 const MAX_TEXT_BYTES: usize = 128 * 1024;
+/// The maximum text of a diff: of all files together, or of the single requested file.
 const MAX_DIFF_BYTES: usize = 1024 * 1024;
 /// The time limit for comparing contents. Files beyond it are listed without their contents.
 const COMPARED_FOR: Duration = Duration::from_secs(10);
@@ -62,7 +63,8 @@ pub fn diff(worktree: &Worktree, initial_state: &InitialState, shown: &Shown) ->
     let (comparison, differences) = (&work.comparison, &work.differences);
     let until = Instant::now() + COMPARED_FOR;
     let root = Path::new(&worktree.path);
-    let (known, renamed) = (Known::of(worktree)?, renamed(comparison, root, differences, until)?);
+    let child_index = ChildIndex::of(worktree)?;
+    let renamed = renamed(comparison, root, differences, until)?;
     let gone: BTreeSet<&PathBuf> = renamed.values().map(|(from, _)| from).collect();
     let is_wanted = |difference: &Difference| match &shown.only {
         Some(only) => display(&difference.path) == *only,
@@ -74,7 +76,7 @@ pub fn diff(worktree: &Worktree, initial_state: &InitialState, shown: &Shown) ->
     let mut large = Vec::new();
     for difference in differences {
         // The patch, the digest and the comparison with the branch use the same bytes.
-        let now = (Instant::now() <= until).then(|| work.shown(&difference.path)).transpose()?;
+        let now = (Instant::now() <= until).then(|| work.read_for_diff(&difference.path)).transpose()?;
         match &now {
             Some(Current::TooLarge(_)) => large.push(&difference.path),
             now => review.add(&difference.path, now.as_ref())?,
@@ -93,7 +95,7 @@ pub fn diff(worktree: &Worktree, initial_state: &InitialState, shown: &Shown) ->
             // It changed since it was found to be renamed, and its new content is not shown.
             review.mark_incomplete();
         }
-        let mut file = described(difference, renamed.map(|(from, _)| from), &known);
+        let mut file = described(difference, renamed.map(|(from, _)| from), &child_index);
         match now {
             _ if file.status == FileStatus::Renamed => {}
             None => file.truncated = true,
@@ -108,9 +110,9 @@ pub fn diff(worktree: &Worktree, initial_state: &InitialState, shown: &Shown) ->
         left -= file.patch.as_ref().map_or(0, String::len).min(left);
         found.files.push(file);
     }
-    // Large files come last, as they are not shown.
+    // Large files are read last: they are not shown, and must not use up the time for the others.
     for path in large {
-        let now = (Instant::now() <= until).then(|| work.now(path)).transpose()?;
+        let now = (Instant::now() <= until).then(|| work.read_for_commit(path)).transpose()?;
         review.add(path, now.as_ref())?;
     }
     found.state = branch::state(worktree, &work, review.uncommitted)?;
@@ -121,11 +123,11 @@ pub fn diff(worktree: &Worktree, initial_state: &InitialState, shown: &Shown) ->
     Ok(found)
 }
 
-fn described(difference: &Difference, old_path: Option<&PathBuf>, known: &Known) -> FileDiff {
+fn described(difference: &Difference, old_path: Option<&PathBuf>, child_index: &ChildIndex) -> FileDiff {
     let status = match difference {
         _ if old_path.is_some() => FileStatus::Renamed,
         Difference { exists: false, .. } => FileStatus::Deleted,
-        Difference { untracked: true, path, .. } if known.has(path) => FileStatus::Added,
+        Difference { untracked: true, path, .. } if child_index.has(path) => FileStatus::Added,
         Difference { untracked: true, .. } => FileStatus::Untracked,
         Difference { old: None, .. } => FileStatus::Added,
         Difference { .. } => FileStatus::Modified,

@@ -1,13 +1,16 @@
-//! The errors of planning, creating, reading and deleting a worktree, in words that the session's creator can act on.
+//! The errors of planning, creating, comparing, committing, merging and deleting a worktree, in words that the caller can act on.
+//! `plexus-core` turns them into error kinds.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a worktree could not be planned, created, read or deleted.
+/// Why an operation on a worktree failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WorktreeError {
     /// The directory is not in a repository.
-    #[error("{0} is not in a git repository")]
+    #[error(
+        "{0} is not in a git repository; run `git init` there, or create the session without `isolation`"
+    )]
     NoRepository(PathBuf),
     /// The repository cannot be opened.
     #[error("cannot use the git repository of {path}: {why}")]
@@ -24,7 +27,9 @@ pub enum WorktreeError {
     #[error("the git repository of {0} has no commits yet; create one first")]
     NoCommits(PathBuf),
     /// The working directory does not exist in the checked-out revision.
-    #[error("{0} is not part of the working tree at that revision")]
+    #[error(
+        "{0} is not a directory of the working tree at the base revision; choose another directory or base"
+    )]
     NotInTree(PathBuf),
     /// The base revision does not exist.
     #[error("`{base}` is not a commit of the repository: {why}")]
@@ -42,14 +47,14 @@ pub enum WorktreeError {
         /// The reason.
         why: String,
     },
-    /// The path of the worktree no longer leads to the created directory.
-    #[error("{0} is not the directory that Plexus created there")]
+    /// The path of the worktree, or of the user's checkout, no longer leads to the recorded directory.
+    #[error("{0} was moved or replaced since the session was created")]
     Moved(PathBuf),
     /// The worktree was never completed, or the hub's record of it is missing.
-    #[error("the hub has no record of its initial state")]
+    #[error("the hub has no record of the worktree's initial state; compare it with git")]
     NoRecord,
-    /// The worktree has too many files to compare in a reasonable time.
-    #[error("it has too many files to compare")]
+    /// The worktree has too many files or changes to compare in a reasonable time.
+    #[error("the worktree has too many files to compare; use git in it")]
     TooMuch,
     /// The worktree is not in the reviewed state.
     #[error("The worktree changed since you reviewed it. Review the diff again")]

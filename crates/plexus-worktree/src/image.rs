@@ -1,5 +1,5 @@
-//! Pictures in a diff, as base64. The type comes from the content: the file name is written by a child, and a browser
-//! shows only these types as pictures. SVG is text and shown as such.
+//! Images in a diff, as base64. The type is detected from the content, because a child chooses the file name. SVG is shown
+//! as text.
 
 use plexus_protocol::worktree::ImageDiff;
 
@@ -7,7 +7,7 @@ use crate::lines::Contents;
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Both versions of a picture; `None` if the newest version is not a picture.
+/// Both versions of an image; `None` if the newest version is not an image.
 pub(crate) fn compared(contents: &Contents) -> Option<ImageDiff> {
     let Contents { old, new } = contents;
     let media_type = media_type(if new.is_empty() { old } else { new })?;

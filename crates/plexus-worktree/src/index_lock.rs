@@ -1,6 +1,6 @@
-//! Git's lock of an index. It is held while the files of a working tree change, as git does, so that no git command of
-//! the user or of an agent changes the tree meanwhile. The lock file starts as a copy of the index, by which a recovery
-//! recognises it.
+//! Git's lock of an index. Like git, the crate holds it while it changes the files of a working tree, so that no git
+//! command of the user or of an agent changes the tree meanwhile. The lock file starts as a copy of the index;
+//! recovery recognises it by that.
 
 use std::fs::File;
 use std::io;
@@ -28,7 +28,7 @@ impl IndexLock {
         let mut content = open_regular(index).map_err(at(index))?;
         let mut copy = File::create_new(&lock).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => WorktreeError::Refused(format!(
-                "Another git command is working there. Try again; if no git command runs, delete {}",
+                "Another git command has locked the index. Try again; if no git command is running, delete {}",
                 lock.display()
             )),
             _ => at(&lock)(error),
@@ -44,7 +44,10 @@ impl IndexLock {
         let _ = std::fs::remove_file(with_suffix(&self.lock));
         let mut index = Index::open(&self.lock)?;
         if index.has_conflicts() {
-            return Err(WorktreeError::Refused(format!("{} has unresolved conflicts", self.index.display())));
+            return Err(WorktreeError::Refused(format!(
+                "{} has unresolved conflicts. Resolve them first",
+                self.index.display()
+            )));
         }
         forget_recent(&mut index, &self.index)?;
         for replacement in replacements.iter().filter(|replacement| replacement.new.is_none()) {
@@ -66,8 +69,8 @@ impl Drop for IndexLock {
     }
 }
 
-/// Makes git compare the content of files that may have changed without another time since the index was written. The
-/// new index has a later time, so git would otherwise take them as unchanged.
+/// Makes git compare the content of files that may have changed after the index was written, but with the same
+/// modification time. The new index has a later time, so git would otherwise treat them as unchanged.
 fn forget_recent(index: &mut Index, written: &Path) -> Result<()> {
     let written = written.metadata().and_then(|metadata| metadata.modified()).map_err(at(written))?;
     let written = written.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -81,8 +84,8 @@ fn forget_recent(index: &mut Index, written: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes the lock of an interrupted update: an exact copy of the index, or an index with all the new files. Git's own
-/// lock is empty until it has a new content.
+/// Deletes the lock of an interrupted update: an exact copy of the index, or an index with all the new files. A lock of
+/// git itself is empty until git writes the new index.
 pub(crate) fn delete_own_index_lock(index: &Path, replacements: &[Replacement]) {
     let lock = with_suffix(index);
     let read = |path: &Path| {

@@ -62,19 +62,23 @@ pub fn prepare_merge(worktree: &Worktree, request: &MergeRequest) -> Result<Prep
     let (head, into) = (request.head.parse::<Oid>().map_err(|_| changed(worktree))?, &request.into);
     check_branch(into).map_err(|why| WorktreeError::Refused(format!("`{into}` {why}")))?;
     if *into == worktree.branch {
-        return Err(WorktreeError::Refused(format!("`{into}` is the branch of the worktree itself")));
+        return Err(WorktreeError::Refused(format!(
+            "`{into}` is the branch of the worktree itself. Choose another branch"
+        )));
     }
     let repo = open(&worktree.repo)?;
     if branch_tip(&repo, worktree)? != Some(head) {
         return Err(changed(worktree));
     }
     let Some(before) = target(&repo, into)? else {
-        return Err(WorktreeError::Refused(format!("The repository has no local branch `{into}`")));
+        return Err(WorktreeError::Refused(format!(
+            "The repository has no local branch `{into}`. Create it, or choose another branch"
+        )));
     };
     if request.onto.as_ref().is_some_and(|onto| *onto != before.to_string()) {
         return Err(WorktreeError::BranchChanged(into.clone()));
     }
-    // The attributes of this tree apply, and not those at the path that `core.worktree` names.
+    // Use the attributes of this tree. A child can set `core.worktree` to another path.
     repo.set_workdir(worktree.checkout.as_ref().unwrap_or(&worktree.path).as_ref(), false)?;
     if head == before || repo.graph_descendant_of(before, head)? {
         return Err(WorktreeError::Refused(format!(
@@ -101,7 +105,7 @@ pub fn prepare_merge(worktree: &Worktree, request: &MergeRequest) -> Result<Prep
         by,
         reason: format!("merge {}: by Plexus", worktree.branch),
     };
-    // Reports a working tree that cannot be updated before anything is decided.
+    // A working tree that cannot be updated is reported now, before the audit entry is written.
     refname(&update)?;
     if let AffectedTree::Checkout { root } = &update.tree {
         let repo = open_clean(&update.repo, root, into)?;

@@ -1,6 +1,6 @@
 //! Notes about worktrees that may have no owner. The hub writes a note before it creates a worktree and before it
 //! deletes its session, and erases it when the operation is complete. After a crash, the next hub finds the worktrees
-//! to clean up by them.
+//! to clean up by these notes.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Authors, branch names and messages as callers give them, checked before they reach git.
+//! Checks the authors, branch names and commit messages that callers give, before they reach git.
 
 use git2::{Reference, Repository, Signature};
 use plexus_protocol::claudecode::Person;
@@ -11,7 +11,7 @@ const MAX_BYTES: usize = 200;
 /// The maximum length of a commit message, in bytes.
 const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 
-/// The author of a commit, unless git could not store it again as it is.
+/// The author of a commit; `None` if a new commit could not have the same author.
 pub(crate) fn person_of(signature: &Signature<'_>) -> Option<Person> {
     let (name, email) = (signature.name().ok()?, signature.email().ok()?);
     let person = Person { name: name.to_owned(), email: email.to_owned() };
@@ -45,7 +45,7 @@ pub(crate) fn author(repo: &Repository, worktree: &Worktree, given: Option<&Pers
     })
 }
 
-/// A signature of this person, now.
+/// A signature of this person with the current time.
 pub(crate) fn signature(person: &Person) -> Result<Signature<'static>> {
     check_person(person).map_err(WorktreeError::Refused)?;
     Ok(Signature::now(person.name.trim(), person.email.trim())?)
@@ -74,7 +74,7 @@ pub(crate) fn stored(message: &str) -> Result<String> {
 /// Checks the name of a branch.
 ///
 /// # Errors
-/// When it is not a valid name, or git would understand it as an option.
+/// When it is not a valid name, or git would interpret it as an option.
 pub fn check_branch(branch: &str) -> std::result::Result<(), String> {
     let valid = Reference::is_valid_name(&format!("refs/heads/{branch}"));
     if !valid || branch.starts_with('-') || matches!(branch, "HEAD" | "@") {
@@ -86,14 +86,14 @@ pub fn check_branch(branch: &str) -> std::result::Result<(), String> {
 /// Checks the name of a branch that becomes part of a command for a shell.
 ///
 /// # Errors
-/// When it has other characters than letters, digits and a few signs without a meaning for a shell.
+/// When it contains characters other than letters, digits and a few symbols that have no meaning in a shell.
 pub fn check_plain_branch(branch: &str) -> std::result::Result<(), String> {
     check_branch(branch)?;
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '/' | '-' | '+' | '@');
     if branch.chars().all(plain) {
         return Ok(());
     }
-    Err("may only have letters, digits and `._/-+@`".to_owned())
+    Err("may only contain ASCII letters, digits and `._/-+@`".to_owned())
 }
 
 #[cfg(test)]

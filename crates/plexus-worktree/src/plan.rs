@@ -84,7 +84,7 @@ impl Plan {
             base: base.to_string(),
             repo: text(&common)?,
             base_branch,
-            // Only the main working tree: what leads to a linked one is in files that a child can write.
+            // Only the main working tree: the path of a linked one is in files that a child can write.
             checkout: root
                 .join(".git")
                 .canonicalize()

@@ -1,4 +1,4 @@
-//! What a user needs to push a worktree's branch: its commit, and the remotes of the repository. Nothing is pushed.
+//! Finds what a user needs to push a worktree's branch: its commit, and the remotes of the repository. It pushes nothing.
 
 use plexus_protocol::visible;
 use plexus_protocol::worktree::Worktree;
@@ -32,7 +32,7 @@ pub fn pushable(worktree: &Worktree, initial_state: &InitialState) -> Result<Pus
         .ok_or_else(|| WorktreeError::Refused(format!("The branch `{}` was deleted", worktree.branch)))?;
     let mut uncommitted = work.undone().count() as u64;
     for difference in &work.differences {
-        let now = work.shown(&difference.path)?;
+        let now = work.read_for_diff(&difference.path)?;
         uncommitted += u64::from(!work.is_committed(&difference.path, &now)?);
     }
     let mut remotes = Vec::new();
@@ -50,7 +50,7 @@ fn is_plain(name: &str) -> bool {
     !name.starts_with('-') && name.chars().all(plain)
 }
 
-/// An address as it is displayed, without its password.
+/// An address for display, without user name and password.
 fn shown(url: &str) -> String {
     let mut url = visible(url).unwrap_or_else(|| url.to_owned());
     if let Some((scheme, rest)) = url.split_once("://") {

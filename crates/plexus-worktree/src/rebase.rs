@@ -8,8 +8,8 @@ use crate::{Result, WorktreeError};
 /// The maximum number of commits to copy.
 const MAX_COMMITS: usize = 1000;
 
-/// Copies the commits of `head` that `onto` lacks, oldest first. Authors and messages stay; a commit that would change
-/// nothing is left out.
+/// Copies the commits of `head` that `onto` lacks, oldest first. Authors and messages are kept; a commit that would
+/// change nothing is skipped.
 pub(crate) fn rebase(repo: &Repository, onto: Oid, head: Oid, committer: &Signature<'_>) -> Result<Merged> {
     let mut walk = repo.revwalk()?;
     walk.set_sorting(Sort::TOPOLOGICAL | Sort::REVERSE)?;
@@ -42,7 +42,9 @@ pub(crate) fn rebase(repo: &Repository, onto: Oid, head: Oid, committer: &Signat
         last = repo.find_commit(copy)?;
     }
     if last.id() == onto {
-        return Err(WorktreeError::Refused("The branch adds no changes to the other branch".to_owned()));
+        return Err(WorktreeError::Refused(
+            "The branch has no changes that the target branch lacks".to_owned(),
+        ));
     }
     Ok(Merged::Commit(last.id()))
 }

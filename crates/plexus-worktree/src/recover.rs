@@ -23,14 +23,15 @@ use crate::{Result, WorktreeError};
 pub enum Recovered {
     /// The branch has its new commit.
     Completed,
-    /// The branch has its old commit, or a later one of someone else, and no file was changed.
+    /// The update changed nothing: the branch has its old commit, or another one that somebody else made.
     NotDone,
-    /// Some files were changed, and the user has changed branch or commit since: the update is not continued.
+    /// Some files were changed. The branch has moved since, or another branch is checked out, so the update is not
+    /// continued.
     Superseded {
         /// What happened.
         why: String,
     },
-    /// Some files were changed and the branch was not; a person has to decide.
+    /// Some files were changed, the branch has not moved, and the update cannot be completed. A person has to decide.
     Blocked {
         /// What is in the way, and what to do.
         why: String,
@@ -50,7 +51,7 @@ pub fn recover(update: &BranchUpdate) -> Result<Recovered> {
         delete_own_index_lock(index, &all);
     }
     let (AffectedTree::Checkout { root }, Some(index)) = (&update.tree, index) else {
-        // The index of a worktree at most has the new files as staged, which loses nothing.
+        // At most, the index of the worktree has the new files as staged. Nothing is lost.
         return Ok(if now == Some(new) { Recovered::Completed } else { Recovered::NotDone });
     };
     let root = Path::new(root);
@@ -119,14 +120,14 @@ fn blocked(update: &BranchUpdate, why: &str) -> Recovered {
 
 fn half_done(update: &BranchUpdate, why: &str) -> String {
     format!(
-        "a merge of {} into `{}` was interrupted when some files had their new content, and {why}. Look at `git \
-         status`: take back these files, or commit them",
+        "a merge of {} into `{}` was interrupted after some files were updated, and {why}. Run `git status`, then \
+         restore or commit these files",
         update.new, update.branch
     )
 }
 
-/// Deletes the lock of the interrupted update. Git writes the content of a lock at once, so an empty lock, or one with the
-/// new commit, is that of the update.
+/// Deletes the branch lock of the interrupted update. Git itself writes a lock with its content in one step, so a lock that
+/// is empty or contains the new commit belongs to the update.
 fn delete_own_lock(update: &BranchUpdate) {
     let path = lock_file(update);
     if let Ok(Some(content)) = read_at_most(&path, 100)

@@ -1,4 +1,5 @@
-//! What a diff says about a later commit or merge: the digest of the content, and whether the branch has anything else.
+//! Collects what a diff must return for a later commit or merge: the digest of the shown content, the number of
+//! uncommitted files, and whether the branch has content that the diff does not show.
 
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use crate::current::Current;
 use crate::digest::Digest;
 use crate::work::Work;
 
-/// What a commit or a merge would be based on.
+/// The state of a review, built file by file.
 pub(crate) struct Review<'a> {
     work: &'a Work,
     digest: Option<Digest>,
@@ -24,7 +25,7 @@ impl<'a> Review<'a> {
         Self { work, digest, uncommitted: undone, unseen: undone > 0 }
     }
 
-    /// Not everything was shown, so nothing can be based on this review.
+    /// Marks the review as incomplete: not all content was shown, so it permits neither a commit nor a merge.
     pub(crate) fn mark_incomplete(&mut self) {
         self.digest = None;
         self.unseen = true;

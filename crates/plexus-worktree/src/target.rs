@@ -1,5 +1,5 @@
-//! The branch that a merge changes, and the working tree that has it checked out. The only working tree that is ever
-//! updated is the main one, at the path in the session's row, and only if it has no changes.
+//! Finds the working tree that has the target branch of a merge checked out. Only the main working tree is ever updated,
+//! at the path in the session's row, and only if it has no uncommitted changes.
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +14,8 @@ use crate::{Result, WorktreeError, name};
 
 /// The number of files to name in an error.
 const NAMED: usize = 5;
-/// Files of an operation of git that is under way, beside HEAD.
-const UNDER_WAY: [&str; 8] = [
+/// The files that git keeps beside HEAD while an operation is in progress.
+const IN_PROGRESS: [&str; 8] = [
     "MERGE_HEAD",
     "CHERRY_PICK_HEAD",
     "REVERT_HEAD",
@@ -26,9 +26,9 @@ const UNDER_WAY: [&str; 8] = [
     "index.lock",
 ];
 
-/// Refuses to work beside another operation of git.
+/// Refuses to work while another git operation is in progress.
 pub(crate) fn check_idle(git_dir: &Path, whose: &str) -> Result<()> {
-    match UNDER_WAY.iter().map(|name| git_dir.join(name)).find(|path| path.symlink_metadata().is_ok()) {
+    match IN_PROGRESS.iter().map(|name| git_dir.join(name)).find(|path| path.symlink_metadata().is_ok()) {
         None => Ok(()),
         Some(path) => Err(WorktreeError::Refused(format!(
             "{whose} is in the middle of another git operation ({}). Finish or abort it first",
@@ -60,8 +60,8 @@ pub(crate) fn affected_tree(worktree: &Worktree, branch: &str) -> Result<Affecte
             Ok(AffectedTree::None)
         }
         None => Err(WorktreeError::Refused(format!(
-            "`{branch}` is checked out in a working tree that Plexus does not know. Merge there with git, or push the \
-             branch `{}`",
+            "`{branch}` is checked out in a working tree whose path Plexus did not record. Merge there with git, or \
+             push the branch `{}`",
             worktree.branch
         ))),
     }
@@ -111,7 +111,7 @@ pub(crate) fn open_clean(repo: &str, root: &str, branch: &str) -> Result<Reposit
     }
     check_idle(Path::new(repo), root)?;
     let opened = crate::open(repo)?;
-    // Not at the path that `core.worktree` names: a child can write it.
+    // A child can set `core.worktree` to another path.
     opened.set_workdir(path, false)?;
     let settings = opened.config()?.snapshot()?;
     if settings.get_bool("core.sparseCheckout").unwrap_or(false) {
@@ -146,11 +146,13 @@ pub(crate) fn check_head(repo: &Repository, root: &str, branch: &str) -> Result<
     if head.symbolic_target()? == Some(&format!("refs/heads/{branch}")) {
         return Ok(());
     }
-    Err(refused(root, branch, "is on another branch now"))
+    Err(WorktreeError::Refused(format!(
+        "{root} has switched from `{branch}` to another branch since the merge started. Merge again"
+    )))
 }
 
 pub(crate) fn refused(root: &str, branch: &str, why: &str) -> WorktreeError {
     WorktreeError::Refused(format!(
-        "`{branch}` is checked out in {root}, which {why}. You can also merge later, or keep the branch and push it"
+        "`{branch}` is checked out in {root}, which {why}. You can also merge later, or push the worktree's branch"
     ))
 }

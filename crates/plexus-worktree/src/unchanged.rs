@@ -12,8 +12,8 @@ use crate::comparison::Comparison;
 use crate::error::at;
 use crate::{InitialState, Result, WorktreeError, admin_dir, open};
 
-/// Files that git keeps beside HEAD during an operation, and the marker of a locked worktree.
-const UNDER_WAY: [&str; 8] = [
+/// The files that git keeps beside HEAD while an operation is in progress, and the marker of a locked worktree.
+const IN_PROGRESS: [&str; 8] = [
     "MERGE_HEAD",
     "CHERRY_PICK_HEAD",
     "REVERT_HEAD",
@@ -31,7 +31,7 @@ pub fn is_unchanged(worktree: &Worktree, initial_state: Option<&InitialState>) -
     let repo = open(&worktree.repo)?;
     let admin = admin_dir(worktree)?;
     let branch_moved = branch_tip(&repo, worktree)?.is_some_and(|tip| tip != base);
-    if branch_moved || UNDER_WAY.iter().any(|name| admin.join(name).symlink_metadata().is_ok()) {
+    if branch_moved || IN_PROGRESS.iter().any(|name| admin.join(name).symlink_metadata().is_ok()) {
         return Ok(false);
     }
     match Path::new(&worktree.path).symlink_metadata() {

@@ -1,6 +1,6 @@
 //! Completes a commit or a merge: moves a branch from one commit to another, together with the working tree that has it
-//! checked out. Branch and index stay locked meanwhile, and the branch moves last, as in git: until then, git shows the new files as
-//! changes, and after a crash [`crate::recover`] completes them.
+//! checked out. Branch and index are locked during the update. As in git, the branch moves last: until then, git shows the
+//! new files as changes. After a crash, [`crate::recover`] completes the update.
 
 use std::path::{Path, PathBuf};
 
@@ -54,7 +54,7 @@ pub enum AffectedTree {
     },
 }
 
-/// The steps of an update, for tests that end it there.
+/// The steps of an update, for tests that interrupt it there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// The branch is locked.
@@ -122,7 +122,7 @@ fn locked(update: &BranchUpdate, error: &git2::Error) -> WorktreeError {
     let path = lock_file(update);
     if error.code() == git2::ErrorCode::Locked || path.exists() {
         return WorktreeError::Refused(format!(
-            "`{}` is locked by another git command. Try again; if no git command runs, delete {}",
+            "`{}` is locked by another git command. Try again; if no git command is running, delete {}",
             update.branch,
             path.display()
         ));
@@ -135,7 +135,8 @@ pub(crate) fn lock_file(update: &BranchUpdate) -> PathBuf {
     Path::new(&update.repo).join(format!("refs/heads/{}.lock", update.branch))
 }
 
-/// The full name of the branch, after a check that git's files for it are in the repository: no link leads elsewhere.
+/// The full name of the branch. Checks that the directories of git's files for it are real directories, so that no link
+/// leads outside the repository.
 pub(crate) fn refname(update: &BranchUpdate) -> Result<String> {
     check_branch(&update.branch)
         .map_err(|why| WorktreeError::Refused(format!("`{}` {why}", update.branch)))?;

@@ -1,5 +1,5 @@
-//! Notes about branches that are about to move. The hub writes a note before an update starts and erases it when the
-//! outcome is known; after a crash, the next hub finds the interrupted updates by them.
+//! Notes about updates of branches in progress. The hub writes a note before an update starts, and erases it when the
+//! outcome is known. After a crash, the next hub finds the interrupted updates by these notes.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! Everything that a session has done in its worktree: the files that differ from the base, and the content of its
-//! branch. `changes`, `diff` and `commit` use the same list, so that they agree on what there is to see.
+//! The work of a session in its worktree: the files that differ from the base, and the content of its branch. `changes`,
+//! `diff`, `commit` and `push` use the same list, so that they always agree.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;
@@ -55,7 +55,7 @@ impl Work {
         for path in self.committed.keys().filter(|path| !seen.contains(path)) {
             let old =
                 base.get_path(path).ok().map(|entry| Entry { mode: entry.filemode() as u32, id: entry.id() });
-            let now = self.now(path)?;
+            let now = self.read_for_commit(path)?;
             if !now.is(old)? {
                 let old = old.filter(|old| old.mode != GITLINK).map(|old| old.id);
                 let exists = !matches!(now, Current::Missing);
@@ -66,13 +66,14 @@ impl Work {
         Ok(())
     }
 
-    /// The present content at a path. A submodule counts as what is committed, as the scan does not look into it.
-    pub(crate) fn now(&self, path: &Path) -> Result<Current> {
+    /// The current content at a path, up to the size that a commit may contain. For a submodule it is the committed
+    /// version, because the scan does not look into submodules.
+    pub(crate) fn read_for_commit(&self, path: &Path) -> Result<Current> {
         self.read(path, MAX_COMMIT_FILE)
     }
 
-    /// The present content at a path, if it is small enough to be shown.
-    pub(crate) fn shown(&self, path: &Path) -> Result<Current> {
+    /// The current content at a path, up to the size that a diff shows.
+    pub(crate) fn read_for_diff(&self, path: &Path) -> Result<Current> {
         self.read(path, MAX_FILE_BYTES)
     }
 
@@ -112,7 +113,7 @@ impl Work {
         }
     }
 
-    /// The paths that the branch changed and the worktree has as in the base: undone, and not committed.
+    /// The paths that the branch changed, and that the worktree has reverted to the base without a commit.
     pub(crate) fn undone(&self) -> impl Iterator<Item = &PathBuf> {
         self.committed.keys().filter(|path| {
             let key = path.as_os_str().as_bytes();

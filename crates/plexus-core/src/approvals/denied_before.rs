@@ -4,10 +4,10 @@
 use plexus_protocol::loopback::Like;
 use plexus_protocol::{Approval, ApprovalStatus, Denial, RiskKind, RiskMark};
 
-/// Adds the mark for the newest denial among the similar calls, before all other marks.
+/// Adds a mark for the newest denial of the same call, or else of a similar call, before all other marks.
 pub(crate) fn add_mark(approval: &mut Approval, similar: &[Like]) {
     let mut denied = similar.iter().filter(|like| like.status == ApprovalStatus::Denied);
-    // The same call tells more than a similar one.
+    // A denial of the same call is more informative.
     let Some(denial) = denied.clone().find(|like| like.same).or_else(|| denied.next()) else { return };
     let reason = if denial.same {
         "the same call was denied before".to_owned()

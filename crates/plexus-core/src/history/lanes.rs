@@ -1,4 +1,5 @@
-//! Which sessions get a lane: those that did something in the window, the latest first, and the sessions above them.
+//! Chooses the sessions that get a lane: sessions that were active in the window, the most recently active first, and their
+//! ancestors.
 
 use std::collections::HashMap;
 
@@ -11,11 +12,11 @@ use crate::tree::VisibleSession;
 pub(crate) struct Chosen {
     /// In tree order.
     pub(crate) sessions: Vec<VisibleSession>,
-    /// How many sessions that did something are left out.
+    /// The number of active sessions that are left out.
     pub(crate) left_out: u64,
 }
 
-/// Chooses at most `limit` sessions. `seen` must be in tree order; `active` says when a session last did something.
+/// Chooses at most `limit` sessions. `seen` must be in tree order; `active` has the time of each session's last activity.
 pub(crate) fn choose(
     seen: Vec<VisibleSession>,
     active: &HashMap<SessionId, UnixSeconds>,
@@ -44,7 +45,7 @@ pub(crate) fn choose(
     Chosen { sessions, left_out }
 }
 
-/// The session at the top of `id` and all below it.
+/// The session `id` and all its descendants.
 pub(crate) fn subtree(seen: Vec<VisibleSession>, id: SessionId) -> Vec<VisibleSession> {
     let mut rest = seen.into_iter().skip_while(|one| one.session.row.id != id);
     let Some(top) = rest.next() else { return Vec::new() };
@@ -52,7 +53,7 @@ pub(crate) fn subtree(seen: Vec<VisibleSession>, id: SessionId) -> Vec<VisibleSe
     std::iter::once(top).chain(rest.take_while(|one| one.depth > depth)).collect()
 }
 
-/// The place of each session's parent in `seen`.
+/// The index of each session's parent in `seen`.
 fn parents(seen: &[VisibleSession]) -> Vec<Option<usize>> {
     let top = seen.first().map_or(0, |one| one.depth);
     let mut path: Vec<usize> = Vec::new();

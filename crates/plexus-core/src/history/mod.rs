@@ -1,8 +1,9 @@
-//! The past as pictures: `timeline` shows what each session did when, `series` adds up costs, calls, answers and waiting times.
-//! Both are pure functions of stored rows. Nothing is stored for them: turns, approvals and the audit log have all the times.
+//! Past activity: `timeline` computes when each session worked and waited, `series` adds up costs, calls, answers and waiting
+//! times. Both are pure functions of stored rows. Nothing is stored for them alone: turns, approvals and the audit log contain
+//! all times.
 //!
-//! The hub does not store when it was down. An agent without a hub continues until its next call and waits there, so its turn
-//! or approval is shown as it was before.
+//! The hub does not store when it was down. An agent without a hub continues until its next call and waits there, so a turn or
+//! an approval that was open at that time is shown without a gap.
 
 pub(crate) mod lanes;
 pub(crate) mod series;

@@ -1,4 +1,4 @@
-//! Costs, calls, answers and waiting times, added up in equal parts of a period.
+//! Adds up costs, calls, answers and waiting times in buckets: equal parts of a period.
 
 use std::collections::HashSet;
 
@@ -41,10 +41,10 @@ impl Counted {
     }
 }
 
-/// The parts of a period, while they are added up.
+/// The buckets of a period, while they are filled.
 pub(crate) struct Series {
     from: UnixSeconds,
-    /// The end of what is counted: the end of the period, or the present.
+    /// The end of the period, or the present if that is earlier.
     end: UnixSeconds,
     bucket_secs: u64,
     counted: Counted,
@@ -52,7 +52,7 @@ pub(crate) struct Series {
 }
 
 impl Series {
-    /// Empty parts. The last one may end after `to`.
+    /// Creates empty buckets. The last one may end after `to`.
     pub(crate) fn new(
         from: UnixSeconds,
         to: UnixSeconds,

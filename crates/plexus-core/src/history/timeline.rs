@@ -1,4 +1,4 @@
-//! One lane of the timeline: what a session did in a window, and its approvals.
+//! Computes one lane of the timeline: when a session worked or waited in a window of time, and its approvals.
 
 use plexus_protocol::claudecode::{Asked, LaneMark, LaneSpan, LaneState};
 use plexus_protocol::{ApprovalStatus, UnixSeconds, visible};
@@ -7,10 +7,10 @@ use plexus_store::ApprovalSpan;
 use super::answered_by;
 use super::waits::{asked, waits};
 
-/// The most intervals that a window is divided into.
+/// The maximum number of intervals in a window.
 pub(crate) const MAX_CELLS: u64 = 1000;
 
-/// The part of the past that is shown.
+/// The window of time that is shown.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Window {
     pub(crate) from: UnixSeconds,
@@ -27,7 +27,7 @@ impl Window {
         Self { from, to, now, resolution: requested.unwrap_or(shortest).max(shortest) }
     }
 
-    /// Whether anything between these two times is shown.
+    /// Whether the window shows a part of this period.
     pub(crate) fn shows(&self, from: UnixSeconds, to: UnixSeconds) -> bool {
         from < self.to && to >= self.from && from <= self.now
     }
@@ -36,21 +36,21 @@ impl Window {
         usize::try_from(at.saturating_sub(self.from) / self.resolution).unwrap_or(usize::MAX)
     }
 
-    /// The end of what can have happened.
+    /// The end of the window, or the present if that is earlier.
     fn end(&self) -> UnixSeconds {
         self.to.min(self.now.saturating_add(1))
     }
 }
 
-/// A turn: when it started, and when it ended. A turn without an end is in progress.
+/// The start and the end of a turn. A turn without an end is in progress.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TurnTimes {
     pub(crate) started_at: UnixSeconds,
     pub(crate) ended_at: Option<UnixSeconds>,
 }
 
-/// What a session did, from its turns and approvals in any order. In each interval the strongest state counts, so that a short
-/// wait is visible however long the window is.
+/// The states of a session, from its turns and approvals in any order. Each interval shows the strongest state in it, so that
+/// a short wait is visible however long the window is.
 pub(crate) fn spans(turns: &[TurnTimes], approvals: &[ApprovalSpan], window: &Window) -> Vec<LaneSpan> {
     let cells = window.cell(window.end().saturating_sub(1)) + 1;
     let mut states: Vec<Option<LaneState>> = vec![None; cells];

@@ -1,10 +1,10 @@
-//! Whom an approval waited for, and who answered it.
+//! Computes for whom an approval waited and how long, and who or what resolved it.
 
 use plexus_protocol::claudecode::{AnsweredBy, Asked};
 use plexus_protocol::{AskedOf, Decider, Right, UnixSeconds};
 use plexus_store::ApprovalSpan;
 
-/// A time in which an approval waited for one addressee.
+/// A period in which an approval waited for one addressee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wait {
     pub(super) from: UnixSeconds,
@@ -37,7 +37,7 @@ pub(super) fn asked(of: &AskedOf) -> Asked {
     }
 }
 
-/// Who or what resolved an approval. A rule is added by somebody, but it is the rule that answers.
+/// Who or what resolved an approval. If a rule resolved it, the creator of the rule does not count.
 pub(crate) fn answered_by(by: &Decider, right: Right) -> AnsweredBy {
     match (by, right) {
         (_, Right::Rule) => AnsweredBy::Rule,

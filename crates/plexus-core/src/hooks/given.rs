@@ -46,7 +46,7 @@ pub(crate) fn check(by: &Principal, given: Option<Hooks>) -> Result<Option<Hooks
         }
     }
     if commands > MAX_COMMANDS {
-        let why = format!("at most {MAX_COMMANDS} commands are allowed, and there are {commands}");
+        let why = format!("a session can have at most {MAX_COMMANDS} commands; this one has {commands}");
         return Err(Error::invalid("hooks", why));
     }
     Ok((commands > 0).then_some(hooks))

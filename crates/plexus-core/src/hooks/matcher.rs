@@ -1,9 +1,9 @@
-//! Matchers of hooks, in Claude Code's syntax. The hub evaluates them itself: Claude Code skips a hook without a word if its matcher is
-//! not a valid regular expression (measured on four versions), and then nothing checks the call.
+//! Matchers of hooks, in Claude Code's syntax. The hub evaluates them itself: Claude Code silently skips a hook whose matcher is not a
+//! valid regular expression (measured on four versions), and then nothing checks the call.
 
 use regex::{Regex, RegexBuilder};
 
-/// The memory of a compiled regular expression, at most.
+/// The maximum memory of a compiled regular expression.
 const MAX_COMPILED_BYTES: usize = 1024 * 1024;
 
 /// The tools, or types of sub-agents, that a hook runs for.

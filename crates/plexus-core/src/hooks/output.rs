@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::processes::sandboxed_command::{CommandEnd, EndedCommand};
 
+/// The maximum output of a command on stdout, in bytes. A command that writes more blocks until its time limit.
+pub(super) const MAX_STDOUT: u64 = 256 * 1024;
 /// The longest reason that is stored and sent to the model.
 const MAX_REASON_BYTES: usize = 4 * 1024;
 
@@ -15,7 +17,7 @@ const MAX_REASON_BYTES: usize = 4 * 1024;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct HookOutcome {
     pub(crate) answer: HookAnswer,
-    /// The command whose decision counts.
+    /// The command that gave the decision.
     pub(crate) decided_by: Option<String>,
     /// The commands that failed, and why.
     pub(crate) failures: Vec<HookFailure>,
@@ -36,9 +38,9 @@ impl HookOutcome {
         outcome
     }
 
-    /// Adds what one command says. The strictest decision counts, and of two equal ones the first.
-    pub(super) fn add(&mut self, event: HookEvent, command: &str, said: Result<HookAnswer, String>) {
-        let HookAnswer { decision, context } = said.unwrap_or_else(|why| {
+    /// Adds the answer of one command, or why it failed. The strictest decision counts, and of two equal ones the first.
+    pub(super) fn add(&mut self, event: HookEvent, command: &str, answer: Result<HookAnswer, String>) {
+        let HookAnswer { decision, context } = answer.unwrap_or_else(|why| {
             let failure = HookFailure { command: command.to_owned(), why: why.clone() };
             self.failures.push(failure);
             HookAnswer::of_failure(event, format!("The hook `{command}` failed, so this is denied: {why}"))
@@ -63,14 +65,19 @@ fn strictness(decision: Option<&HookDecision>) -> u8 {
     }
 }
 
-/// What a command says, or why it failed.
+/// The answer of a command, or why it failed.
 pub(super) fn read(event: HookEvent, ended: &EndedCommand) -> Result<HookAnswer, String> {
     let code = match &ended.how {
         CommandEnd::Exited(code) => *code,
         CommandEnd::Signalled(signal) => return Err(format!("signal {signal} killed it")),
         CommandEnd::NotStarted(error) => return Err(format!("it could not be started: {error}")),
         CommandEnd::Unknown => return Err("its keeper was killed, and its exit status is unknown".to_owned()),
-        CommandEnd::TimedOut => return Err("it exceeded its time limit or wrote too much output".to_owned()),
+        CommandEnd::TimedOut => {
+            return Err(format!(
+                "it exceeded its time limit, or wrote more than {} KiB to stdout",
+                MAX_STDOUT / 1024
+            ));
+        }
         CommandEnd::Cancelled | CommandEnd::Closing => return Err("it was stopped".to_owned()),
     };
     match code {

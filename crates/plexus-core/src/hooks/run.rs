@@ -1,5 +1,6 @@
-//! Runs the commands of a callback in the children's sandbox, all at the same time, and waits until none of their processes remain. Each
-//! reads the callback's input from the journal. A killed hub leaves their directories, by which the next hub finds and ends them.
+//! Runs the commands of a callback concurrently in the children's sandbox, and waits until none of their processes remain. Each command
+//! receives the callback's input, read from the journal, on stdin. After a crash, the next hub finds the commands by their directories
+//! and ends them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,7 +17,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use super::output::{HookOutcome, read};
+use super::output::{HookOutcome, MAX_STDOUT, read};
 use crate::Settings;
 use crate::processes::environment::environment;
 use crate::processes::sandboxed_command::{
@@ -24,12 +25,10 @@ use crate::processes::sandboxed_command::{
 };
 use crate::shared_parts::Parts;
 
-/// The time limit of a command without its own.
+/// The time limit of a command that sets none.
 const DEFAULT_TIMEOUT_SECS: u64 = 60;
 /// The longest time limit.
 pub(super) const MAX_TIMEOUT_SECS: u64 = 600;
-/// The most output of a command.
-const MAX_STDOUT: u64 = 256 * 1024;
 /// The number of lines of stderr that a denial shows.
 const STDERR_LINES: usize = 20;
 
@@ -143,7 +142,8 @@ fn hooks_dir(settings: &Settings) -> PathBuf {
     settings.data_dir.join("hooks")
 }
 
-/// The id in the environment of the processes of a hook. It differs from the session's, whose processes end with its run.
+/// The id in the environment of a hook's processes. It is not the session's id, because the processes with that id end with the
+/// session's run.
 fn marker(id: &str) -> String {
     format!("hook-{id}")
 }

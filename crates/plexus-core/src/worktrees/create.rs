@@ -1,6 +1,6 @@
-//! Creates the worktree of a new session: writes a note, creates it, runs the setup command, and hands it over; or
-//! undoes everything. Until the session is committed, only the hub and the setup command have used the worktree, so
-//! undoing deletes it without any check.
+//! Creates the worktree of a new session: writes a note, creates the worktree, runs the setup command, and hands the
+//! worktree over to the session. After an error it undoes everything. Until the session is committed, only the hub and the
+//! setup command have used the worktree, so undoing deletes it without any check.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The message and the author that a commit gets by default. The message comes from the session's first prompt and last
-//! text, without a call of a model.
+//! The message and the author that a commit gets by default. The message is built from the session's first prompt and its
+//! last text; no model is called.
 
 use plexus_protocol::claudecode::{AuthorSource, CommitProposal, Person};
 use plexus_protocol::{Error, visible};
@@ -12,7 +12,7 @@ use crate::errors::store_error;
 const SUMMARY_CHARS: usize = 72;
 /// The maximum length of the text below it, in bytes.
 const BODY_BYTES: usize = 2000;
-/// The number of events at the end of a turn in which the last text is searched.
+/// The number of events at the end of the latest turn to search for the last text.
 const EVENTS: u64 = 50;
 
 /// The proposal for a session.

@@ -1,6 +1,6 @@
-//! The end of a review: commits and merges the work of a session. A helper process prepares the new commit without
-//! changing any branch; then the hub writes a note and the audit entry, and a second process moves the branch. A note
-//! that a killed hub left is completed or reported by the next one.
+//! Commits and merges the reviewed work of a session. A helper process prepares the new commit without changing any
+//! branch. Then the hub writes a note and the audit entry, and a second helper process moves the branch. If the hub is
+//! killed, the next hub finds the note and completes or reports the update.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,7 +26,7 @@ use plexus_book::{kill_point, now};
 /// The sessions with a commit or a merge in progress.
 pub(super) type Updating = Arc<Mutex<HashSet<SessionId>>>;
 
-/// Marks a session as having a commit or a merge in progress, until it is dropped.
+/// Marks a session as having a commit or a merge in progress, until this guard is dropped.
 pub(crate) struct UpdateGuard {
     updating: Updating,
     session: SessionId,
@@ -39,8 +39,8 @@ impl Drop for UpdateGuard {
 }
 
 impl Worktrees {
-    /// Begins a commit or a merge. Completes an earlier one that was interrupted.
-    pub(crate) async fn begin_update(&self, session: SessionId) -> Result<UpdateGuard, Error> {
+    /// Starts a commit or a merge, after completing an earlier one that was interrupted.
+    pub(crate) async fn start_update(&self, session: SessionId) -> Result<UpdateGuard, Error> {
         let guard = self.guard(session).ok_or_else(|| {
             let message =
                 "another commit or merge of this session is in progress; try again when it is complete";
@@ -142,10 +142,10 @@ impl Worktrees {
                 tracing::info!(%session, act = note.act, ?recovered, "recovered an interrupted update of a branch");
             }
             Recovered::Superseded { why } => {
-                tracing::warn!(%session, act = note.act, why, "an update is not continued")
+                tracing::warn!(%session, act = note.act, why, "an interrupted update of a branch is not continued")
             }
             Recovered::Blocked { why } => {
-                tracing::warn!(%session, act = note.act, why, "an interrupted update cannot be completed");
+                tracing::warn!(%session, act = note.act, why, "an interrupted update of a branch cannot be completed");
                 return Err(why.clone());
             }
         }
@@ -171,7 +171,7 @@ impl Worktrees {
     pub(super) fn recover_updates(self: &Arc<Self>) {
         let worktrees = Arc::clone(self);
         let interrupted = update_notes(&self.parts.settings).sessions();
-        // Taken now, before any door opens, so that no call meets a half-recovered branch.
+        // The guards are taken before any door opens, so that no call finds a half-recovered branch.
         let guards: Vec<UpdateGuard> =
             interrupted.into_iter().filter_map(|session| self.guard(session)).collect();
         self.parts.tasks.spawn(async move {

@@ -6,20 +6,20 @@ use super::command_paths::PathScan;
 use super::command_rules::{self, program_name, shown};
 use super::command_table::CHECKED_OPTIONS;
 use super::file_table::ELSEWHERE;
-use super::path::Places;
+use super::path::Directories;
 use super::{Marks, hosts, quoted, unreadable, variables};
 use crate::bash::{self, Line, Script, Unreadable, Word};
 
 /// Adds the marks of a command line.
-pub(super) fn scan(text: &str, places: &Places<'_>, marks: &mut Marks) {
-    places.mark_cwd(marks);
+pub(super) fn scan(text: &str, dirs: &Directories<'_>, marks: &mut Marks) {
+    dirs.mark_cwd(marks);
     variables::mark_secrets(text, marks);
-    let text = variables::with_known_values(text, places);
+    let text = variables::with_known_values(text, dirs);
     let script = match bash::read(&text, 0) {
         Ok(script) => script,
         Err(Unreadable(why)) => {
             marks.add(RiskKind::Unclear, format!("the command cannot be analysed: {why}"));
-            return unreadable::scan(&text, places, marks);
+            return unreadable::scan(&text, dirs, marks);
         }
     };
     let reach = bash::reach(&script);
@@ -40,7 +40,7 @@ pub(super) fn scan(text: &str, places: &Places<'_>, marks: &mut Marks) {
         hosts::scan(words, marks);
     }
     downloaded_code(&script, &commands, marks);
-    let mut paths = PathScan::new(places, &commands);
+    let mut paths = PathScan::new(dirs, &commands);
     for words in &commands {
         if !is_elsewhere(words, &commands) {
             paths.command(words, marks);

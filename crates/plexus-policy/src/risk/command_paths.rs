@@ -1,4 +1,4 @@
-//! The paths in the words of a command line. Commands are examined in their order, so that a `cd` applies to those after it.
+//! The paths in the words of a command line. Commands are examined in order, so that a `cd` applies to the commands after it.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::Marks;
 use super::command_rules::program_name;
 use super::file_table::{ELSEWHERE, PATTERN_PROGRAMS, READERS, TEXT_OPTIONS, TEXT_PROGRAMS};
-use super::path::{Access, Places};
+use super::path::{Access, Directories};
 use crate::bash::{self, Piece, Redirect, Word};
 use crate::paths::lexical;
 
@@ -15,27 +15,27 @@ const MAX_WORDS: usize = 3_000;
 
 /// Examines the words of commands for paths.
 pub(super) struct PathScan<'a> {
-    places: &'a Places<'a>,
+    dirs: &'a Directories<'a>,
     /// The directory after the latest `cd`.
     cwd: PathBuf,
-    /// The programs that are given by their paths, also behind wrappers.
+    /// The programs that are named by a path, also behind wrappers.
     programs: HashSet<String>,
     words_left: usize,
 }
 
 impl<'a> PathScan<'a> {
-    pub(super) fn new(places: &'a Places<'a>, commands: &[Vec<Word>]) -> Self {
+    pub(super) fn new(dirs: &'a Directories<'a>, commands: &[Vec<Word>]) -> Self {
         let names = commands.iter().filter_map(|words| words.first()?.literal());
         let programs = names.filter(|name| name.contains('/')).map(str::to_owned).collect();
-        Self { places, cwd: places.cwd.to_owned(), programs, words_left: MAX_WORDS }
+        Self { dirs, cwd: dirs.cwd.to_owned(), programs, words_left: MAX_WORDS }
     }
 
-    /// Whether there were too many words.
+    /// Whether the command line had more than [`MAX_WORDS`] words.
     pub(super) fn is_exhausted(&self) -> bool {
         self.words_left == 0
     }
 
-    /// Adds the marks of the file that a redirection opens. It may be opened after any `cd`.
+    /// Adds the marks of the file that a redirection opens. Redirections are examined after all commands, so every `cd` applies.
     pub(super) fn redirect(&mut self, redirect: &Redirect, marks: &mut Marks) {
         let access = match redirect.access {
             bash::Access::Read => Access::Read,
@@ -86,9 +86,9 @@ impl<'a> PathScan<'a> {
         }
     }
 
-    /// The places, after the latest `cd`.
-    fn here(&self) -> Places<'_> {
-        Places { cwd: &self.cwd, ..*self.places }
+    /// The directories after the latest `cd`.
+    fn here(&self) -> Directories<'_> {
+        Directories { cwd: &self.cwd, ..*self.dirs }
     }
 
     fn word(&mut self, word: &Word, access: Access, marks: &mut Marks) {

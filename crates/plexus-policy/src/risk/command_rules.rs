@@ -7,7 +7,7 @@ use super::{Marks, quoted};
 use crate::bash::{Piece, Word, base_name};
 use crate::wildcard::name_matches;
 
-/// The most words of a command that are compared with rules.
+/// The maximum number of words of a command that are compared with rules.
 const MAX_WORDS: usize = 400;
 
 /// Adds the marks of one command.
@@ -30,7 +30,7 @@ pub(super) fn scan(words: &[Word], marks: &mut Marks) {
     }
 }
 
-/// Whether any rule is about this program.
+/// Whether a rule names this program.
 pub(super) fn is_known(name: &str) -> bool {
     let name = program_name(name);
     COMMANDS.iter().any(|rule| programs(rule).any(|program| is_program(program, &name)))
@@ -51,7 +51,7 @@ pub(super) fn program_name(word: &str) -> String {
     .to_owned()
 }
 
-/// The words as a person would write them.
+/// The words as text, with `…` for unknown parts.
 pub(super) fn shown(words: &[Word]) -> String {
     let mut text = String::new();
     for (at, word) in words.iter().enumerate() {
@@ -74,12 +74,12 @@ pub(super) fn shown(words: &[Word]) -> String {
 
 enum Match {
     No,
-    /// A subcommand that the rule names is not known.
+    /// The rule names a subcommand, and that of the command is unknown before it runs.
     UnknownSubcommand,
     Yes,
 }
 
-/// A command as rules see it.
+/// A command, split into its name, options and operands.
 struct Command<'w> {
     name: &'w str,
     /// The words after the name.

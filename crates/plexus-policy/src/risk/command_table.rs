@@ -22,15 +22,15 @@ pub(super) struct CommandRule {
 /// The further words for which a rule matches.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum When {
-    /// Any.
+    /// Any words.
     Always,
-    /// Options only.
+    /// No operands; options are allowed.
     NoOperand,
-    /// No words at all; the program reads its input.
+    /// No words except `-`: the program reads its input.
     Nothing,
-    /// At least one of these, separated by blanks: `-f` also inside `-uf`, `--force` also as `--force=x` and `--forc`, any other
-    /// word exactly or with `*`. `a&b` requires both, `^-f` the option before the first operand. `$` is a word that is not known
-    /// before the command runs.
+    /// At least one of these patterns, separated by blanks. `-f` also matches inside `-uf`, and `--force` also matches `--force=x`
+    /// and `--forc`. Any other pattern matches a whole word and may contain `*`. `a&b` requires both, and `^-f` matches the option
+    /// only before the first operand. `$` matches a word whose value is unknown before the command runs.
     With(&'static str),
 }
 
@@ -40,7 +40,7 @@ const fn rule(kind: RiskKind, command: &'static str, when: When, effect: &'stati
     CommandRule { kind, command, when, effect }
 }
 
-/// The rules. All rules that match give a mark.
+/// The rules. Each rule that matches adds a mark.
 pub(super) const COMMANDS: &[CommandRule] = &[
     // Git: remote and local history.
     rule(
@@ -71,7 +71,7 @@ pub(super) const COMMANDS: &[CommandRule] = &[
         HistoryRewrite,
         "git reflog",
         With("expire delete"),
-        "deletes the record that lost commits are found by",
+        "deletes entries that can restore lost commits",
     ),
     rule(HistoryRewrite, "git gc|prune", With("--prune --expire"), "deletes unreachable commits for good"),
     rule(RecursiveDelete, "git clean", With("-f --force"), "deletes untracked files"),
@@ -315,7 +315,7 @@ pub(super) const COMMANDS: &[CommandRule] = &[
         Always,
         "changes files or services in the cloud",
     ),
-    // Downloads. `network` has the programs that name a host.
+    // Downloads. `hosts` has the programs that name a host.
     rule(
         Network,
         "npm|pnpm|yarn|bun install|i|add|ci|update|up|upgrade",
@@ -393,7 +393,7 @@ pub(super) const COMMANDS: &[CommandRule] = &[
     ),
 ];
 
-/// Options that may run a command, and whose values rules of `COMMANDS` check.
+/// Options that may run a command, but whose values are checked by rules in `COMMANDS`.
 pub(super) const CHECKED_OPTIONS: &[(&str, &str)] = &[("git", "-c")];
 
 /// Options of programs that take the next word as their value, before the subcommand.

@@ -139,8 +139,8 @@ pub(super) const SECRET_VARIABLES: &[&str] = &[
     "ACCESS_KEY",
 ];
 
-/// Paths outside every project that are no files of anyone, or programs. A call that names them gets no mark for it.
-pub(super) const EVERYWHERE: &[&str] = &[
+/// Standard devices. A call that names one gets no mark, although they are outside every project.
+pub(super) const STANDARD_DEVICES: &[&str] = &[
     "/dev/null",
     "/dev/zero",
     "/dev/stdin",
@@ -167,7 +167,7 @@ pub(super) const PROGRAM_DIRS: &[&str] = &[
     "~/.local/bin",
 ];
 
-/// Devices. Writing to one destroys what it holds.
+/// Disks. Writing to one destroys its data.
 pub(super) const DISKS: &[&str] = &[
     "/dev/sd*",
     "/dev/hd*",
@@ -182,7 +182,7 @@ pub(super) const DISKS: &[&str] = &[
     "/dev/loop*",
 ];
 
-/// Hosts that are this machine.
+/// Host names and addresses of this machine.
 pub(super) const LOCAL_HOSTS: &[&str] =
     &["localhost", "*.localhost", "127.*", "::1", "0.0.0.0", "host.docker.internal", "unix"];
 
@@ -196,7 +196,7 @@ pub(super) const PATTERN_PROGRAMS: &[&str] = &[
     "git-grep", "cut",
 ];
 
-/// Options after which a text follows, not a file.
+/// Options whose value is a text, not a file.
 pub(super) const TEXT_OPTIONS: &[&str] = &[
     "-m",
     "--message",

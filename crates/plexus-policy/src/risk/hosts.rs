@@ -1,4 +1,4 @@
-//! Programs and URLs that contact another machine, and which one. A host that is this machine gets no mark.
+//! Marks programs and URLs that contact another machine, with the host. This machine itself gets no mark.
 
 use plexus_protocol::RiskKind;
 
@@ -58,7 +58,7 @@ const HOST_PROGRAMS: &[(&str, HostIn)] = &[
     ("hg", HostIn::UrlOnly),
 ];
 
-/// Programs that download, for code that runs afterwards.
+/// Whether a program downloads from a URL. Its output may be run as code.
 pub(super) fn downloads(name: &str) -> bool {
     HOST_PROGRAMS.iter().any(|(program, host)| *program == name && *host == HostIn::Url)
 }

@@ -1,6 +1,6 @@
 //! Risk marks of a call: reasons for a person to look twice. The rules are data (`command_table`, `file_table`, `hosts`); this module
-//! applies them to a call. A mark decides nothing: no rule of the policy uses one, and a call without marks is not thereby
-//! safe. The module does no I/O, so a symbolic link that leaves the project is not noticed.
+//! applies them to a call. A mark decides nothing: no rule of the policy uses one, and a call without marks is not necessarily
+//! safe. The module does no I/O, so it does not notice a symbolic link that leaves the project.
 
 mod command_line;
 mod command_paths;
@@ -19,10 +19,11 @@ use plexus_protocol::{RiskKind, RiskMark};
 use crate::call::Call;
 use crate::input;
 use crate::tools::{self, Family, PathField, SpecifierKind, ToolClass};
-use path::{Access, Places};
+use path::{Access, Directories};
 
-/// The maximum number of marks of a call, and of one kind.
+/// The maximum number of marks of a call.
 const MAX_MARKS: usize = 12;
+/// The maximum number of marks of one kind.
 const MAX_OF_KIND: usize = 3;
 /// The longest quotation of a call in a reason, in characters.
 const MAX_QUOTED: usize = 80;
@@ -32,17 +33,17 @@ const MAX_LINES: usize = 20;
 /// The marks of a call, most alarming first. The project is the directories in `roots` and everything below them.
 pub fn risks(call: &Call<'_>, roots: &[&Path]) -> Vec<RiskMark> {
     let mut marks = Marks::default();
-    let places = Places { cwd: call.cwd, home: call.home, roots };
+    let dirs = Directories { cwd: call.cwd, home: call.home, roots };
     match tools::class_of(call.tool_name) {
-        Some(ToolClass::Shell) => command(call, "command", &places, &mut marks),
+        Some(ToolClass::Shell) => command(call, "command", &dirs, &mut marks),
         Some(ToolClass::Program(field)) => {
-            let language = format!("{} runs code that is not analysed", quoted(call.tool_name));
-            marks.add(RiskKind::Unclear, language);
+            let reason = format!("{} runs code that is not analysed", quoted(call.tool_name));
+            marks.add(RiskKind::Unclear, reason);
             if let Some(text) = call.text(field) {
-                unreadable::scan(text, &places, &mut marks);
+                unreadable::scan(text, &dirs, &mut marks);
             }
         }
-        Some(ToolClass::Reads | ToolClass::Edits) => file(call, &places, &mut marks),
+        Some(ToolClass::Reads | ToolClass::Edits) => file(call, &dirs, &mut marks),
         Some(ToolClass::Fetches) => match call.text("url") {
             Some(url) => hosts::url("WebFetch", url, &mut marks),
             None => marks.add(RiskKind::Unclear, "the call has no URL".to_owned()),
@@ -52,19 +53,19 @@ pub fn risks(call: &Call<'_>, roots: &[&Path]) -> Vec<RiskMark> {
         }
         Some(ToolClass::Starts | ToolClass::Other) => {}
         None if tools::is_hub_tool(call.tool_name) => {}
-        None => other_tool(call, &places, &mut marks),
+        None => other_tool(call, &dirs, &mut marks),
     }
     marks.sorted()
 }
 
-fn command(call: &Call<'_>, field: &str, places: &Places<'_>, marks: &mut Marks) {
+fn command(call: &Call<'_>, field: &str, dirs: &Directories<'_>, marks: &mut Marks) {
     match call.text(field) {
-        Some(text) => command_line::scan(text, places, marks),
+        Some(text) => command_line::scan(text, dirs, marks),
         None => marks.add(RiskKind::Unclear, "the call has no command".to_owned()),
     }
 }
 
-fn file(call: &Call<'_>, places: &Places<'_>, marks: &mut Marks) {
+fn file(call: &Call<'_>, dirs: &Directories<'_>, marks: &mut Marks) {
     let access = match tools::specifier_kind(call.tool_name) {
         SpecifierKind::Path(Family::Edit) => Access::Write,
         _ => Access::Read,
@@ -77,32 +78,32 @@ fn file(call: &Call<'_>, places: &Places<'_>, marks: &mut Marks) {
         None => (None, None),
     };
     match path {
-        Some(path) => places.mark(path, access, marks),
+        Some(path) => dirs.mark(path, access, marks),
         None => marks.add(RiskKind::Unclear, "the call names no file".to_owned()),
     }
     if let Some(pattern) = pattern {
-        places.mark(pattern, access, marks);
+        dirs.mark(pattern, access, marks);
     }
     if let Some(glob) = call.text("glob") {
-        places.mark(glob, access, marks);
+        dirs.mark(glob, access, marks);
     }
 }
 
-/// A tool of an MCP server, or an unknown one. Nobody knows what it does with its input, so everything in it counts that looks like a
-/// command line, a URL or a path.
-fn other_tool(call: &Call<'_>, places: &Places<'_>, marks: &mut Marks) {
+/// A tool of an MCP server, or an unknown tool. Its effect is unknown, so every text in its input that looks like a command line, a
+/// URL or a path is analysed.
+fn other_tool(call: &Call<'_>, dirs: &Directories<'_>, marks: &mut Marks) {
     let contents = input::search(call.tool_name, call.input);
     if contents.cut || contents.lines.len() > MAX_LINES {
         marks.add(RiskKind::Unclear, "the input is too large to analyse".to_owned());
     }
     for line in contents.lines.iter().filter_map(|line| line.text()).take(MAX_LINES) {
-        command_line::scan(line, places, marks);
+        command_line::scan(line, dirs, marks);
     }
     for text in contents.texts {
         if text.contains("://") && !text.contains(char::is_whitespace) {
             hosts::url(call.tool_name, text, marks);
         } else if text.len() <= path::MAX_BYTES && !text.contains(char::is_whitespace) {
-            places.mark(text, Access::Unknown, marks);
+            dirs.mark(text, Access::Unknown, marks);
         }
     }
 }
@@ -126,7 +127,7 @@ impl Marks {
     }
 }
 
-/// A part of the call in backticks, in one line and truncated.
+/// A part of the call in backticks, truncated and on one line.
 fn quoted(text: &str) -> String {
     let mut shown: String =
         text.chars().take(MAX_QUOTED).map(|c| if c.is_whitespace() { ' ' } else { c }).collect();

@@ -1,11 +1,11 @@
-//! Marks of the files that a call names: outside the project, secrets, and files that run later. Paths are compared as they are
-//! written, without the file system.
+//! Marks the files that a call names: files outside the project, secrets, and files that another program runs later. Paths are
+//! compared as they are written, without access to the file system.
 
 use std::path::{Component, Path, PathBuf};
 
 use plexus_protocol::RiskKind;
 
-use super::file_table::{CREDENTIALS, DISKS, EVERYWHERE, NOT_CREDENTIALS, PROGRAM_DIRS, RUNS_LATER};
+use super::file_table::{CREDENTIALS, DISKS, NOT_CREDENTIALS, PROGRAM_DIRS, RUNS_LATER, STANDARD_DEVICES};
 use super::{Marks, hosts, quoted};
 use crate::paths::lexical;
 use crate::wildcard::name_matches;
@@ -25,13 +25,13 @@ pub(super) enum Access {
 
 /// The directories that paths are compared with.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Places<'a> {
+pub(super) struct Directories<'a> {
     pub(super) cwd: &'a Path,
     pub(super) home: Option<&'a Path>,
     pub(super) roots: &'a [&'a Path],
 }
 
-impl Places<'_> {
+impl Directories<'_> {
     /// Adds the marks of a path, as it is written in the call. `~` is the home directory.
     pub(super) fn mark(&self, written: &str, access: Access, marks: &mut Marks) {
         if written.is_empty() || written.len() > MAX_BYTES || written.contains(['\0', '\n']) {
@@ -82,7 +82,7 @@ impl Places<'_> {
         }
     }
 
-    /// Whether the end of a path whose start is unknown names a secret.
+    /// Adds a mark if the end of a path, whose start is unknown, names a secret.
     pub(super) fn mark_end(&self, end: &str, marks: &mut Marks) {
         let end = end.trim_start_matches('/');
         if !end.is_empty() && end.len() <= MAX_BYTES && self.secret(end) {
@@ -108,7 +108,7 @@ impl Places<'_> {
         leaves
             && !self.roots.is_empty()
             && !self.contains(path)
-            && !exempt(EVERYWHERE)
+            && !exempt(STANDARD_DEVICES)
             && !written.starts_with("/dev/tcp/")
             && !written.starts_with("/dev/udp/")
             && !(access == Access::Run && exempt(PROGRAM_DIRS))

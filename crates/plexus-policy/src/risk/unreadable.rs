@@ -2,7 +2,7 @@
 //! separator and ignores quotes; the caller has already marked the text as unclear.
 
 use super::command_rules;
-use super::path::{Access, Places};
+use super::path::{Access, Directories};
 use super::{Marks, hosts};
 use crate::bash::Word;
 
@@ -20,7 +20,7 @@ const BEFORE_COMMANDS: &[&str] = &[
 ];
 
 /// Adds the marks of everything that looks like a command or a path.
-pub(super) fn scan(text: &str, places: &Places<'_>, marks: &mut Marks) {
+pub(super) fn scan(text: &str, dirs: &Directories<'_>, marks: &mut Marks) {
     let text = &text[..text.floor_char_boundary(MAX_BYTES)];
     let mut left = MAX_WORDS;
     for segment in text.split(['\n', ';', '&', '|', '(', ')', '`']) {
@@ -42,7 +42,7 @@ pub(super) fn scan(text: &str, places: &Places<'_>, marks: &mut Marks) {
             starts_here =
                 BEFORE_COMMANDS.contains(&word) || word.contains('=') || word.starts_with('-') && starts_here;
             if at > 0 && word.contains(['/', '.']) && !word.contains("://") {
-                places.mark(word.trim_start_matches(['<', '>', '@', '!']), Access::Unknown, marks);
+                dirs.mark(word.trim_start_matches(['<', '>', '@', '!']), Access::Unknown, marks);
             }
         }
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::McpServer;
 use crate::Object;
 
-/// What an entry of the user's configuration is.
+/// The kind of an entry in the user's configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ImportKind {
@@ -35,7 +35,7 @@ impl ImportKind {
     }
 }
 
-/// How an entry of the user's configuration compares with the copy of the hub.
+/// How an entry of the user's configuration compares with the hub's copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ImportState {
@@ -54,7 +54,7 @@ pub enum ImportState {
 /// An entry of the user's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ImportItem {
-    /// What it is.
+    /// Its kind.
     pub kind: ImportKind,
     /// Its name; for a rule, its text; for a server of one project, `<directory>:<name>`.
     pub name: String,
@@ -70,13 +70,13 @@ pub struct ImportItem {
     /// The prompt of an agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The names of the variables, headers or files that belong to it. Their values may be secret and are not shown.
+    /// The names of its variables, headers or files. Their values may be secret and are not shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with: Vec<String>,
-    /// The parts of it that are not imported.
+    /// Its parts that are not imported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
-    /// Why it cannot be imported, or why it need not be.
+    /// Why it cannot be imported, or does not need to be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -98,7 +98,7 @@ pub enum ImportsResult {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ImportTake {
-    /// What it is.
+    /// Its kind.
     pub kind: ImportKind,
     /// Its name.
     pub name: String,
@@ -110,7 +110,7 @@ pub struct ImportTake {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ImportRef {
-    /// What it is.
+    /// Its kind.
     pub kind: ImportKind,
     /// Its name.
     pub name: String,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::SessionId;
 
-/// A part of the output of a process.
+/// An output stream of a process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputStream {
@@ -26,7 +26,7 @@ pub struct OutputParams {
     /// Session name instead of the id.
     #[serde(default)]
     pub name: Option<String>,
-    /// The run, that is the process, from 1; default the latest.
+    /// The number of the run (process), starting with 1; default the latest.
     #[serde(default)]
     pub run: Option<u32>,
     /// The stream; default `journal`.
@@ -38,7 +38,7 @@ pub struct OutputParams {
     /// Maximum number of lines, up to 10,000; default 100. A page of long lines is shorter.
     #[serde(default)]
     pub limit: Option<u64>,
-    /// Truncates longer lines; default 8192.
+    /// The maximum length of a line in bytes, default 8192. Longer lines are truncated.
     #[serde(default)]
     pub max_bytes: Option<u64>,
 }

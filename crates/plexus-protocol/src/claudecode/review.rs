@@ -1,4 +1,5 @@
-//! `claudecode.commit`, `claudecode.merge` and `claudecode.keep_branch`: the end of a review of a worktree.
+//! The types of `claudecode.commit`, `claudecode.merge` and `claudecode.keep_branch`, which complete the review of a
+//! worktree. `claudecode.diff` starts it (`diff.rs`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use crate::{SessionId, UnixSeconds};
 pub struct Person {
     /// The name.
     pub name: String,
-    /// The mail address.
+    /// The email address.
     pub email: String,
 }
 
@@ -28,7 +29,7 @@ pub enum AuthorSource {
 /// The message and the author that a commit gets by default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CommitProposal {
-    /// The message, from the first prompt and the last text of the session. Not written by you: read it.
+    /// The message, from the first prompt and the last text of the session. The agent may have written it: read it.
     pub message: String,
     /// The author; omitted if neither the settings nor the base commit name one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,7 +88,7 @@ pub enum CommitResult {
         branch: String,
         /// The number of files that it changes.
         files: u64,
-        /// Files that were committed with LF line ends, because the repository asks for it.
+        /// Files that were committed with LF line endings, as the repository's attributes or configuration require.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         converted: Vec<String>,
     },
@@ -124,10 +125,10 @@ pub struct MergeParams {
     /// The local branch to merge into; default: the base branch of the worktree.
     #[serde(default)]
     pub into: Option<String>,
-    /// The commit that you expect `into` to have; refused if it has another one.
+    /// The commit that `into` must have; the merge fails if it has another one. Default: not checked.
     #[serde(default)]
     pub onto: Option<String>,
-    /// The message of a merge commit or a squashed commit; a default exists.
+    /// The message of a merge commit or a squashed commit; default: `Merge branch …`, or the message of `head`.
     #[serde(default)]
     pub message: Option<String>,
     /// Author of a merge commit or a squashed commit, and committer; default: the proposal of `diff`.
@@ -143,9 +144,9 @@ pub enum MergeResult {
     Ok {
         /// The branch.
         into: String,
-        /// Its commit before.
+        /// Its commit before the merge.
         before: String,
-        /// Its commit now.
+        /// Its commit after the merge.
         after: String,
         /// The working tree that was updated with it; omitted if the branch is not checked out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -162,7 +163,7 @@ pub enum MergeResult {
         commit: Option<String>,
         /// The files that conflict.
         files: Vec<ConflictFile>,
-        /// Whether there are more.
+        /// Whether there are more files.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         truncated: bool,
     },
@@ -219,7 +220,7 @@ pub enum KeepBranchResult {
         branch: String,
         /// Its commit.
         head: String,
-        /// The number of changed files whose content is not committed, and would not be pushed.
+        /// The number of changed files that are not committed, and so would not be pushed.
         uncommitted: u64,
         /// One command for each remote of the repository.
         pushes: Vec<PushCommand>,

@@ -1,4 +1,4 @@
-//! `claudecode.timeline`: when sessions worked and whom they waited for, one lane per session.
+//! The types of `claudecode.timeline`: when sessions worked and for whom they waited, one lane per session.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub struct TimelineParams {
     /// The end of the window; default: now.
     #[serde(default)]
     pub to: Option<UnixSeconds>,
-    /// Merges what happens within this many seconds; default: a thousandth of the window.
+    /// The length of one interval in seconds; default and minimum: a thousandth of the window.
     #[serde(default)]
     pub resolution_secs: Option<u64>,
     /// Maximum number of lanes, up to 200; default 200.
@@ -33,19 +33,19 @@ pub struct TimelineParams {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TimelineResult {
-    /// The sessions that did something in the window, and the sessions above them.
+    /// The sessions that were active in the window, and their ancestors.
     Ok {
         /// The start of the window.
         from: UnixSeconds,
         /// Its end.
         to: UnixSeconds,
-        /// The time of the hub. After it there is nothing.
+        /// The current time of the hub, where the lanes end.
         now: UnixSeconds,
-        /// The length of the intervals that were merged; longer than requested if the window has more than 1000 of them.
+        /// The length of one interval; longer than requested if the window would have more than 1000 of them.
         resolution_secs: u64,
         /// A parent before its children; siblings in the order of creation.
         lanes: Vec<Lane>,
-        /// How many more sessions did something in the window; the lanes are those that did so last.
+        /// The number of active sessions without a lane. The most recently active sessions have lanes.
         #[serde(default, skip_serializing_if = "is_zero")]
         more_lanes: u64,
         /// Whether the window has more turns or approvals than one call reads, so that its beginning is incomplete.
@@ -68,19 +68,19 @@ pub struct Lane {
     pub path: String,
     /// The number of levels below the topmost session that you see.
     pub depth: u32,
-    /// What it did, in order. Between the spans it was idle.
+    /// Its states, in order. Between the spans it was idle.
     pub spans: Vec<LaneSpan>,
     /// Its approvals, in the order of their requests.
     pub marks: Vec<LaneMark>,
-    /// How many earlier approvals are left out.
+    /// The number of earlier approvals that are left out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_marks: u64,
 }
 
-/// A time in which a session did one thing. Of several things in one interval, the later variant of [`LaneState`] is shown.
+/// A period in which a session had one state. Of several states in one interval, the later variant of [`LaneState`] is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LaneSpan {
-    /// What it did.
+    /// The state.
     pub state: LaneState,
     /// When it started.
     pub from: UnixSeconds,
@@ -88,15 +88,15 @@ pub struct LaneSpan {
     pub to: UnixSeconds,
 }
 
-/// What a session did.
+/// The state of a session on the timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LaneState {
     /// A turn was in progress, and no approval was open.
     Working,
-    /// It waited for the answer of an agent.
+    /// It waited for a decision of an agent.
     WaitingForAgent,
-    /// It waited for the answer of a person.
+    /// It waited for a decision of a person.
     WaitingForPerson,
 }
 
@@ -141,7 +141,7 @@ pub enum AnsweredBy {
     Person,
     /// A session, or an agent outside the hub.
     Agent,
-    /// The hub: it expired, was withdrawn, or could not be shown.
+    /// The hub: the approval expired, was withdrawn, or could not be shown.
     Hub,
 }
 

@@ -1,4 +1,4 @@
-//! `audit`: the log of decisions and of acts of authority.
+//! `audit`: the audit log, with every decision and act of authority, and figures over time.
 
 mod list;
 mod series;

@@ -1,4 +1,5 @@
-//! `audit.series`: costs, calls, answers and waiting times over time, for plots.
+//! `audit.series`: adds up costs, calls, answers and waiting times over time, for plots. It reads the facts; `history`
+//! adds them up.
 
 use std::sync::Arc;
 
@@ -16,10 +17,11 @@ use crate::method::Audience;
 
 const DEFAULT_BUCKETS: u64 = 60;
 const MAX_BUCKETS: u64 = 1000;
-/// A period with more entries is rejected: reading them takes about a second.
+/// A period with more entries or bytes is rejected: reading that many takes about a second.
 const BOUND: AuditBound = AuditBound { entries: 200_000, bytes: 512 * 1024 * 1024 };
-/// How many turns and how many calls are counted, the latest of the period.
+/// The maximum number of turns to count, the latest of the period.
 const MAX_TURNS: u64 = 200_000;
+/// The maximum number of calls to count, the latest of the period.
 const MAX_CALLS: u64 = 1_000_000;
 
 pub(super) fn method() -> Method {
@@ -57,8 +59,10 @@ async fn series(hub: Arc<Hub>, caller: Admitted, params: SeriesParams) -> Result
     let facts = store.audit_facts(period, BOUND).await.map_err(store_error)?;
     if let Some(at) = facts.complete_from {
         let message = format!(
-            "the period has more than {} audit entries; pass `from` after {at}, or an earlier `to`",
-            BOUND.entries
+            "the period has more audit entries than one call reads ({} entries, {} MiB); pass `from` after {at}, or \
+             an earlier `to`",
+            BOUND.entries,
+            BOUND.bytes / 1024 / 1024
         );
         return Err(Error::invalid("from", message).with("complete_from", at));
     }

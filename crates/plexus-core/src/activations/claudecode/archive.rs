@@ -1,4 +1,5 @@
-//! The parts of `claudecode.update` that only concern the operator's own view: titles and the archive.
+//! The parts of `claudecode.update` that only the operator may use: the title of a session, and the archive. They change
+//! how sessions are listed, and nothing that an agent does.
 
 use plexus_protocol::{Error, ErrorKind, MAX_TITLE_CHARS, Principal, given_title};
 use plexus_store::{Change, SessionRow};
@@ -9,21 +10,21 @@ use crate::audit::session_audit;
 use crate::callers::access::{self, Admitted};
 use crate::errors::store_error;
 
-/// Whether a session is to be shown in lists.
+/// A change of the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shelf {
-    Archived,
-    Listed,
+pub(super) enum ArchiveChange {
+    Archive,
+    Unarchive,
 }
 
 /// From the parameter `archived`.
-impl From<bool> for Shelf {
+impl From<bool> for ArchiveChange {
     fn from(archived: bool) -> Self {
-        if archived { Self::Archived } else { Self::Listed }
+        if archived { Self::Archive } else { Self::Unarchive }
     }
 }
 
-/// Rejects other callers: an agent could hide a session, or describe it wrongly.
+/// Rejects agents, which could otherwise hide a session or give it a misleading title.
 pub(super) fn check_operator(caller: &Admitted, field: &str) -> Result<(), Error> {
     match caller.principal {
         Principal::Operator | Principal::Token { .. } => Ok(()),
@@ -56,22 +57,22 @@ pub(super) async fn apply_title(
     Ok(())
 }
 
-/// Archives the session and all below it, or lists them again, with one audit entry. All of them or none.
-pub(super) async fn apply_shelf(
+/// Archives or unarchives the session and all its descendants, with one audit entry. Either all of them change or none.
+pub(super) async fn apply_archive(
     hub: &Hub,
     caller: &Admitted,
     session: &SessionRow,
-    shelf: Shelf,
+    change: ArchiveChange,
 ) -> Result<(), Error> {
     let below = access::descendants(hub.store(), session.id).await?;
     let ids = std::iter::once(session.id).chain(below.iter().map(|below| below.id));
-    let mut changes: Vec<Change> = match shelf {
-        Shelf::Archived => ids.map(Change::Archive).collect(),
-        Shelf::Listed => ids.map(Change::Unarchive).collect(),
+    let mut changes: Vec<Change> = match change {
+        ArchiveChange::Archive => ids.map(Change::Archive).collect(),
+        ArchiveChange::Unarchive => ids.map(Change::Unarchive).collect(),
     };
-    let act = match shelf {
-        Shelf::Archived => "archived",
-        Shelf::Listed => "unarchived",
+    let act = match change {
+        ArchiveChange::Archive => "archived",
+        ArchiveChange::Unarchive => "unarchived",
     };
     changes.push(session_audit::change(caller, act, session, json!({})));
     hub.commit(changes).await.map_err(store_error)?;

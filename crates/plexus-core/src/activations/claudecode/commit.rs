@@ -47,7 +47,7 @@ async fn commit_reviewed(
     params: CommitParams,
 ) -> Result<CommitResult, Error> {
     let worktrees = hub.worktrees();
-    let _updating = worktrees.begin_update(session.id).await?;
+    let _updating = worktrees.start_update(session.id).await?;
     let author = params.author.or_else(|| hub.settings().git_author.clone());
     let request =
         CommitRequest { digest: params.digest.clone(), message: params.message, author, paths: params.paths };

@@ -1,5 +1,5 @@
-//! `claudecode.compact`: Claude Code summarises the conversation of a session, so that the next turns need less of the model's context. It is
-//! the only one of Claude Code's own commands that the hub runs; a prompt is never read as a command.
+//! `claudecode.compact`: has Claude Code replace the conversation of a session with a summary, so that the next turns use less of the
+//! model's context. `/compact` is the only command of Claude Code that the hub runs; a prompt never runs a command.
 
 use std::sync::Arc;
 

@@ -35,7 +35,10 @@ pub(super) fn method() -> Method {
 async fn import(hub: Arc<Hub>, caller: Admitted, params: ImportParams) -> Result<ImportResult, Error> {
     let ImportParams { take, remove } = params;
     if take.is_empty() && remove.is_empty() {
-        return Err(Error::invalid("take", "is empty, and so is `remove`"));
+        return Err(Error::invalid(
+            "take",
+            "is empty, and so is `remove`; pass the entries to import or to remove",
+        ));
     }
     let imports = &hub.parts().imports;
     let candidates = match take.is_empty() {

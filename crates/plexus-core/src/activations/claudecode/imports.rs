@@ -1,5 +1,5 @@
 //! `claudecode.imports`: lists the rules, MCP servers, agents and skills of the user's own Claude Code configuration, and
-//! compares them with the copies of the hub.
+//! compares them with the hub's copies.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! `claudecode.keep_branch`: how to push the branch of a worktree. It returns commands for the user's terminal, and
-//! pushes and changes nothing.
+//! `claudecode.keep_branch`: returns the commands that push the branch of a worktree, for the user's terminal. It pushes
+//! nothing and changes nothing in the repository; it only writes an audit entry.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! `claudecode.merge`: merges a reviewed branch of a worktree into its base branch, or returns the conflicts.
+//! `claudecode.merge`: merges the reviewed branch of a worktree into its base branch or another local branch, or returns
+//! the conflicts.
 //!
 //! Agents may not call it: it changes the user's own branch and working tree, and passes no gate.
 
@@ -39,7 +40,7 @@ async fn merge(hub: Arc<Hub>, caller: Admitted, params: MergeParams) -> Result<M
     let into = params.into.clone().or_else(|| worktree.base_branch.clone()).ok_or_else(|| {
         Error::invalid(
             "into",
-            "is missing, and the worktree was not created from a branch; name a local branch",
+            "is missing, and the worktree was not created from a branch; pass the local branch to merge into",
         )
     })?;
     check_branch(&into).map_err(|why| Error::invalid("into", format!("`{into}` {why}")))?;
@@ -57,7 +58,7 @@ async fn merge_reviewed(
     params: MergeParams,
 ) -> Result<MergeResult, Error> {
     let worktrees = hub.worktrees();
-    let _updating = worktrees.begin_update(session.id).await?;
+    let _updating = worktrees.start_update(session.id).await?;
     let author = params.author.or_else(|| hub.settings().git_author.clone());
     let (branch, head, how) = (worktree.branch.clone(), params.head, params.how);
     let request = MergeRequest {

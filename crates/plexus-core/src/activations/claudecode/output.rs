@@ -1,6 +1,6 @@
-//! `claudecode.output`: the raw lines and the stderr of a run, in pages. Only the operator may read them: unlike the
-//! events of a session they contain the name of the user's account, and everything that programs of the session wrote to
-//! stderr. `raw_line` hides what nobody should see.
+//! `claudecode.output`: returns the raw lines and the stderr of a run, in pages. Only the operator may read them: unlike
+//! the events of a session, they contain the name of the user's account and everything that programs of the session wrote
+//! to stderr. `raw_line` hides the configurations of MCP servers.
 
 use std::io;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ fn wanted_run(session: &SessionRow, wanted: Option<u32>) -> Result<(RunKey, u32)
 
 fn not_ours(session: &SessionRow, run: u32) -> Error {
     let message = format!(
-        "the hub did not start run {run} of session `{}`, so it has none of its output",
+        "run {run} of session `{}` was not started by the hub, so the hub has no output of it",
         session.name
     );
     Error::new(ErrorKind::RunNotFound, message)

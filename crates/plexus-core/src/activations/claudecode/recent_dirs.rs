@@ -1,5 +1,5 @@
-//! `claudecode.recent_dirs`: the directories in which the latest sessions were started, for a form that starts another one.
-//! They include those of deleted sessions, so only the operator may list them.
+//! `claudecode.recent_dirs`: lists the directories in which the operator last started sessions, for a form that starts
+//! another one. They include the directories of deleted sessions, so only the operator may list them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::hub::Method;
 use crate::method::Audience;
 use crate::project_ref::project_root;
 
-/// How many sessions are searched.
+/// The maximum number of sessions to search.
 const SESSIONS: u64 = 500;
-/// How many directories are listed.
+/// The maximum number of directories to list.
 const DIRS: usize = 20;
 
 pub(super) fn method() -> Method {

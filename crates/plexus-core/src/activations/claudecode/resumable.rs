@@ -46,7 +46,7 @@ async fn resumable(
     let listed = listed.map_err(|error| {
         Error::new(ErrorKind::Internal, format!("Claude Code's sessions cannot be listed: {error}"))
     })?;
-    // Claude Code names its transcripts by UUID; other files are none of its own.
+    // The name of a transcript is a UUID. Files with other names are not transcripts.
     let sessions = listed.into_iter().filter_map(|one| {
         let first_prompt = visible(&one.first_prompt).unwrap_or(one.first_prompt);
         Some(ResumableSession { id: one.id.parse().ok()?, modified_at: one.modified_at, first_prompt })

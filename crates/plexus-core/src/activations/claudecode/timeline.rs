@@ -19,11 +19,11 @@ use crate::tree::VisibleSession;
 
 const DEFAULT_WINDOW_SECS: u64 = 3600;
 const MAX_LANES: u64 = 200;
-/// How many turns and how many approvals one call reads.
+/// The maximum number of turns, and of approvals, that one call reads.
 const MAX_ROWS: u64 = 20_000;
-/// How many approvals one call returns.
+/// The maximum number of approvals that one call returns.
 const MAX_MARKS: usize = 4000;
-/// An approval that was open at the end of the window is found if it was resolved this long after it.
+/// An approval that was open at the end of the window is found if it was resolved at most this long after the window.
 const RESOLVED_LATER_SECS: u64 = 86_400;
 
 pub(super) fn method() -> Method {
@@ -55,9 +55,9 @@ async fn timeline(hub: Arc<Hub>, caller: Admitted, params: TimelineParams) -> Re
     approvals.reverse();
     approvals.extend(hub.store().open_approval_spans().await.map_err(store_error)?);
 
-    let mut done = Done::of(&seen);
+    let mut activity = WindowActivity::of(&seen);
     for turn in turns {
-        done.turn(
+        activity.turn(
             &window,
             turn.session,
             TurnTimes { started_at: turn.started_at, ended_at: Some(turn.ended_at) },
@@ -66,13 +66,13 @@ async fn timeline(hub: Arc<Hub>, caller: Admitted, params: TimelineParams) -> Re
     for one in &seen {
         if let Some(turn) = one.session.turn.as_ref().filter(|turn| turn.status == TurnStatus::Running) {
             let times = TurnTimes { started_at: turn.started_at, ended_at: None };
-            done.turn(&window, one.session.row.id, times);
+            activity.turn(&window, one.session.row.id, times);
         }
     }
-    approvals.into_iter().for_each(|approval| done.approval(&window, approval));
+    approvals.into_iter().for_each(|approval| activity.approval(&window, approval));
 
-    let Chosen { sessions, left_out } = choose(seen, &done.active, limit);
-    let mut lanes: Vec<Lane> = sessions.into_iter().map(|one| done.lane(&window, one)).collect();
+    let Chosen { sessions, left_out } = choose(seen, &activity.active, limit);
+    let mut lanes: Vec<Lane> = sessions.into_iter().map(|one| activity.lane(&window, one)).collect();
     keep_latest_marks(&mut lanes);
     let Window { from, to, resolution, .. } = window;
     Ok(TimelineResult::Ok {
@@ -100,23 +100,24 @@ fn window(params: &TimelineParams, now: UnixSeconds) -> Result<(Window, usize), 
     Ok((Window::new(from, to, now, params.resolution_secs), usize::try_from(limit).unwrap_or_default()))
 }
 
-/// What the visible sessions did in the window.
-struct Done {
+/// The turns and approvals of the visible sessions in the window.
+struct WindowActivity {
     visible: HashSet<SessionId>,
     turns: HashMap<SessionId, Vec<TurnTimes>>,
     approvals: HashMap<SessionId, Vec<ApprovalSpan>>,
-    /// When each session last did something.
+    /// The time of each session's last activity in the window.
     active: HashMap<SessionId, UnixSeconds>,
 }
 
-impl Done {
+impl WindowActivity {
     fn of(seen: &[VisibleSession]) -> Self {
         let visible = seen.iter().map(|one| one.session.row.id).collect();
         Self { visible, turns: HashMap::new(), approvals: HashMap::new(), active: HashMap::new() }
     }
 
-    /// Whether the session is visible and did something in the window between these two times.
-    fn counts(
+    /// Records that a session was active between these two times. Returns `false` if the session is not visible, or was not
+    /// active in the window.
+    fn record(
         &mut self,
         window: &Window,
         session: SessionId,
@@ -124,23 +125,23 @@ impl Done {
         to: Option<UnixSeconds>,
     ) -> bool {
         let to = to.unwrap_or(window.now);
-        let counts = self.visible.contains(&session) && window.shows(from, to);
-        if counts {
+        let is_shown = self.visible.contains(&session) && window.shows(from, to);
+        if is_shown {
             let active = self.active.entry(session).or_default();
             *active = (*active).max(to.min(window.to));
         }
-        counts
+        is_shown
     }
 
     fn turn(&mut self, window: &Window, session: SessionId, times: TurnTimes) {
-        if self.counts(window, session, times.started_at, times.ended_at) {
+        if self.record(window, session, times.started_at, times.ended_at) {
             self.turns.entry(session).or_default().push(times);
         }
     }
 
     fn approval(&mut self, window: &Window, span: ApprovalSpan) {
         let resolved_at = span.resolved.as_ref().map(|end| end.at);
-        if self.counts(window, span.session, span.asked_at, resolved_at) {
+        if self.record(window, span.session, span.asked_at, resolved_at) {
             self.approvals.entry(span.session).or_default().push(span);
         }
     }
@@ -162,7 +163,7 @@ impl Done {
     }
 }
 
-/// Leaves out the earliest approvals of all lanes beyond [`MAX_MARKS`].
+/// Removes the earliest approvals of all lanes until at most [`MAX_MARKS`] are left.
 fn keep_latest_marks(lanes: &mut [Lane]) {
     let mut times: Vec<UnixSeconds> =
         lanes.iter().flat_map(|lane| &lane.marks).map(|mark| mark.asked_at).collect();
@@ -170,7 +171,7 @@ fn keep_latest_marks(lanes: &mut [Lane]) {
         return;
     }
     times.sort_unstable_by_key(|at| std::cmp::Reverse(*at));
-    // Approvals of the same second as the first that is left out are left out with it.
+    // If an approval is left out, so are all others of the same second.
     let after = times[MAX_MARKS];
     for lane in lanes {
         let before = lane.marks.len();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use plexus_protocol::claudecode::{UpdateParams, UpdateResult, Updated};
 use plexus_protocol::{Error, ErrorKind};
 
-use super::archive::{Shelf, apply_shelf, apply_title, check_operator, checked_title};
+use super::archive::{ArchiveChange, apply_archive, apply_title, check_operator, checked_title};
 use super::rename::apply_name;
 use super::set_model::apply_model;
 use super::set_permission_mode::apply_mode;
@@ -31,8 +31,8 @@ pub(super) fn method() -> Method {
 async fn update(hub: Arc<Hub>, caller: Admitted, params: UpdateParams) -> Result<UpdateResult, Error> {
     let UpdateParams { session_id, name, new_name, model, permission_mode, title, archived } = params;
     let session = access::find_session(hub.store(), &caller, session_id, name.as_deref()).await?;
-    let nothing_for_agents = new_name.is_none() && model.is_none() && permission_mode.is_none();
-    if nothing_for_agents && title.is_none() && archived.is_none() {
+    let no_agent_field = new_name.is_none() && model.is_none() && permission_mode.is_none();
+    if no_agent_field && title.is_none() && archived.is_none() {
         let message = "nothing to change: pass `new_name`, `model`, `permission_mode`, `title` or `archived`";
         return Err(Error::new(ErrorKind::InvalidParams, message));
     }
@@ -57,7 +57,7 @@ async fn update(hub: Arc<Hub>, caller: Admitted, params: UpdateParams) -> Result
         updated.push(Updated::Title);
     }
     if let Some(archived) = archived {
-        let applied = apply_shelf(&hub, &caller, &session, Shelf::from(archived)).await;
+        let applied = apply_archive(&hub, &caller, &session, ArchiveChange::from(archived)).await;
         applied.map_err(|error| after(&updated, error))?;
         updated.push(Updated::Archived);
     }

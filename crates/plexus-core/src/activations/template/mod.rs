@@ -1,5 +1,5 @@
-//! `template`: parameters for new sessions that the operator stores under a name. Only the operator may read and change them: a
-//! template contains prompts and the secrets of MCP servers, and its user gives these to an agent.
+//! `template`: parameters for new sessions that the operator stores under a name. Only the operator may read, change and use
+//! templates: they contain prompts and the secrets of MCP servers.
 
 mod delete;
 mod list;

@@ -17,7 +17,7 @@ use crate::hub::Method;
 use crate::loading;
 use crate::method::Audience;
 
-/// A list contains all templates, with their prompts.
+/// The maximum size of a template. `template.list` returns all templates with their prompts.
 const MAX_BYTES: usize = 64 * 1024;
 
 pub(super) fn method() -> Method {
@@ -56,7 +56,7 @@ async fn save(hub: Arc<Hub>, caller: Admitted, params: SaveParams) -> Result<Sav
     Ok(SaveResult::Ok { name })
 }
 
-/// The servers to store: given ones, and those that the stored template already has.
+/// The servers to store: the given ones, and the `inherited` ones with the configuration of the stored template.
 async fn servers(
     hub: &Hub,
     caller: &Admitted,
@@ -82,7 +82,7 @@ async fn servers(
     loading::given(hub.store(), caller, Some(all)).await
 }
 
-/// Makes the checks of `create` that depend neither on a name nor on a directory.
+/// Checks the template as `create` does, except for the session's name and directory.
 fn check(caller: &Admitted, template: &Template) -> Result<(), Error> {
     let name =
         SessionName::try_from("template".to_owned()).map_err(|why| Error::new(ErrorKind::Internal, why))?;
@@ -92,7 +92,7 @@ fn check(caller: &Admitted, template: &Template) -> Result<(), Error> {
     let size = serde_json::to_string(template).map_or(usize::MAX, |text| text.len());
     if size > MAX_BYTES {
         let message =
-            format!("a template can have at most {} KiB; this one has {}", MAX_BYTES / 1024, size / 1024);
+            format!("a template can have at most {} KiB; this one has {} KiB", MAX_BYTES / 1024, size / 1024);
         return Err(Error::new(ErrorKind::TooLarge, message));
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! A template in `claudecode.create`: it fills in the parameters that the caller omitted. Afterwards `create` makes all its
-//! checks, because directories, budgets and the rules for servers may have changed since the template was saved.
+//! Applies a template in `claudecode.create`: fills in the parameters that the caller omitted. `create` then checks all
+//! parameters again, because directories, budgets and the rules for servers may have changed since the template was saved.
 
 use plexus_protocol::claudecode::{CreateParams, McpServerGiven};
 use plexus_protocol::template::Template;
@@ -23,7 +23,7 @@ impl TemplateUse {
         params: &mut CreateParams,
     ) -> Result<Option<Self>, Error> {
         let Some(name) = params.template.take() else { return Ok(None) };
-        // A session could give itself the operator's MCP servers, with their secrets.
+        // An agent could otherwise give a session the operator's MCP servers, with their secrets.
         if !matches!(caller.principal, Principal::Operator | Principal::Token { .. }) {
             let message = "only the operator can use templates";
             return Err(Error::new(ErrorKind::Forbidden, message).with("field", "template"));
@@ -49,8 +49,8 @@ impl TemplateUse {
     }
 }
 
-/// Sets the parameters that the caller omitted, and returns their names. The directory of a template is only proposed to people:
-/// `working_dir` is always given.
+/// Sets the parameters that the caller omitted, and returns their names. The directory of a template is not used: callers always
+/// give `working_dir`, and a form only proposes the template's.
 pub(super) fn fill_in(params: &mut CreateParams, template: Template) -> Vec<&'static str> {
     let Template { prompt, working_dir: _, model, permission_mode, policy, budget, isolation, mcp_servers } =
         template;
