@@ -187,7 +187,7 @@ pub enum FileStatus {
     Modified,
     /// Deleted.
     Deleted,
-    /// Its path changed, its content did not.
+    /// Its path changed; its content is the same, or similar.
     Renamed,
     /// New, and not tracked by git.
     Untracked,

@@ -1,24 +1,23 @@
 //! Shows the changes of a session in its worktree, file by file, as text. It covers the same changes as `changes`, and
 //! holds at most two files and the returned text in memory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use git2::{DiffOptions, ObjectType, Oid, Patch};
+use git2::{DiffOptions, Patch};
 use plexus_protocol::claudecode::{BranchCommit, Person};
 use plexus_protocol::visible;
 use plexus_protocol::worktree::{BranchState, FileDiff, FileStatus, Worktree};
 use serde::{Deserialize, Serialize};
 
 use crate::changes::ChildIndex;
-use crate::comparison::{Comparison, Difference};
+use crate::comparison::Difference;
 use crate::current::Current;
-use crate::files::read_at_most;
-use crate::lines::{Contents, MAX_FILE_BYTES};
+use crate::lines::Contents;
 use crate::review::Review;
 use crate::work::Work;
-use crate::{InitialState, Result, branch, image};
+use crate::{InitialState, Result, branch, image, renames};
 
 /// The maximum number of files in a diff.
 const MAX_FILES: usize = 500;
@@ -62,13 +61,11 @@ pub fn diff(worktree: &Worktree, initial_state: &InitialState, shown: &Shown) ->
     let work = Work::of(worktree, initial_state)?;
     let (comparison, differences) = (&work.comparison, &work.differences);
     let until = Instant::now() + COMPARED_FOR;
-    let root = Path::new(&worktree.path);
-    let child_index = ChildIndex::of(worktree)?;
-    let renamed = renamed(comparison, root, differences, until)?;
-    let gone: BTreeSet<&PathBuf> = renamed.values().map(|(from, _)| from).collect();
+    let (child_index, moved) = (ChildIndex::of(worktree)?, renames::find(&work, until)?);
+    let gone: BTreeSet<&PathBuf> = moved.values().map(|origin| &origin.path).collect();
     let is_wanted = |difference: &Difference| match &shown.only {
         Some(only) => display(&difference.path) == *only,
-        None => difference.exists || !gone.contains(&difference.path),
+        None => !gone.contains(&difference.path),
     };
     let (mut found, mut left) = (WorktreeDiff::default(), MAX_DIFF_BYTES);
     let most = if shown.only.is_some() { MAX_DIFF_BYTES } else { MAX_TEXT_BYTES };
@@ -81,6 +78,10 @@ pub fn diff(worktree: &Worktree, initial_state: &InitialState, shown: &Shown) ->
             Some(Current::TooLarge(_)) => large.push(&difference.path),
             now => review.add(&difference.path, now.as_ref())?,
         }
+        if gone.contains(&difference.path) && !matches!(now, Some(Current::Missing)) {
+            // It was found to be moved, and is there again: the diff does not show its content.
+            review.mark_incomplete();
+        }
         if !is_wanted(difference) {
             continue;
         }
@@ -88,19 +89,14 @@ pub fn diff(worktree: &Worktree, initial_state: &InitialState, shown: &Shown) ->
             found.truncated = true;
             continue;
         }
-        let renamed = renamed.get(&difference.path);
-        if let (Some((_, id)), Some(now)) = (renamed, &now)
-            && now.entry()?.is_none_or(|entry| entry.id != *id)
-        {
-            // It changed since it was found to be renamed, and its new content is not shown.
-            review.mark_incomplete();
-        }
-        let mut file = described(difference, renamed.map(|(from, _)| from), &child_index);
+        let origin = moved.get(&difference.path);
+        let mut file = described(difference, origin.map(|origin| &origin.path), &child_index);
+        // A moved file is compared with the file that it was.
+        let old = origin.map_or(difference.old, |origin| Some(origin.old));
         match now {
-            _ if file.status == FileStatus::Renamed => {}
             None => file.truncated = true,
             Some(now) => {
-                let contents = Contents::of(comparison, difference, now)?;
+                let contents = Contents::of(comparison, old, now)?;
                 if shown.only.is_some() {
                     file.image = contents.as_ref().and_then(image::compared);
                 }
@@ -176,7 +172,11 @@ fn written(patch: &Patch<'_>, file: &FileDiff, most: usize) -> Result<(Option<St
     let (old, new) = match file.status {
         FileStatus::Added | FileStatus::Untracked => (nothing, format!("b/{name}")),
         FileStatus::Deleted => (format!("a/{name}"), nothing),
-        FileStatus::Modified | FileStatus::Renamed => (format!("a/{name}"), format!("b/{name}")),
+        FileStatus::Modified => (format!("a/{name}"), format!("b/{name}")),
+        FileStatus::Renamed => {
+            let old = file.old_path.as_deref().unwrap_or(&name).replace(['\n', '\t'], " ");
+            (format!("a/{old}"), format!("b/{name}"))
+        }
     };
     let mut text = format!("--- {old}\n+++ {new}\n");
     if text.len() >= most {
@@ -199,42 +199,6 @@ fn written(patch: &Patch<'_>, file: &FileDiff, most: usize) -> Result<(Option<St
         }
     }
     Ok((Some(text), false))
-}
-
-/// New files with exactly the content of a deleted file: their paths, the path of the deleted file, and the content's id.
-fn renamed(
-    comparison: &Comparison,
-    root: &Path,
-    differences: &[Difference],
-    until: Instant,
-) -> Result<BTreeMap<PathBuf, (PathBuf, Oid)>> {
-    let mut gone: BTreeMap<Oid, (u64, &PathBuf)> = BTreeMap::new();
-    for difference in differences.iter().filter(|difference| !difference.exists) {
-        if let Some(id) = difference.old {
-            let (size, _) = comparison.repo.odb()?.read_header(id)?;
-            if size > 0 {
-                gone.insert(id, (size as u64, &difference.path));
-            }
-        }
-    }
-    let mut renamed = BTreeMap::new();
-    for difference in differences.iter().filter(|difference| difference.exists && difference.old.is_none()) {
-        if gone.is_empty() || Instant::now() > until {
-            break;
-        }
-        let path = root.join(&difference.path);
-        let size = path.symlink_metadata().map_or(0, |metadata| metadata.len());
-        if !gone.values().any(|(gone, _)| *gone == size) {
-            continue;
-        }
-        // An unreadable file counts as new; a later step reports that it cannot be read.
-        let Ok(Some(content)) = read_at_most(&path, MAX_FILE_BYTES) else { continue };
-        let id = Oid::hash_object(ObjectType::Blob, &content)?;
-        if let Some((_, from)) = gone.remove(&id) {
-            renamed.insert(difference.path.clone(), (from.clone(), id));
-        }
-    }
-    Ok(renamed)
 }
 
 /// A path in the form in which it is displayed and requested.

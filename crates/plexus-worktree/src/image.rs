@@ -2,6 +2,7 @@
 //! as text.
 
 use plexus_protocol::worktree::ImageDiff;
+use plexus_protocol::{FileKind, FileType};
 
 use crate::lines::Contents;
 
@@ -16,15 +17,7 @@ pub(crate) fn compared(contents: &Contents) -> Option<ImageDiff> {
 }
 
 fn media_type(content: &[u8]) -> Option<&'static str> {
-    match content {
-        [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        [_, _, _, _, b'f', b't', b'y', b'p', b'a', b'v', b'i', b'f', ..] => Some("image/avif"),
-        [0, 0, 1, 0, ..] => Some("image/x-icon"),
-        _ => None,
-    }
+    FileType::detect(content).filter(|found| found.kind() == FileKind::Image).map(FileType::media_type)
 }
 
 fn base64(content: &[u8]) -> String {

@@ -32,6 +32,7 @@ mod rebase;
 mod record;
 mod recover;
 mod remove;
+mod renames;
 mod review;
 mod target;
 mod unchanged;

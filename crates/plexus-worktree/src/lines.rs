@@ -2,7 +2,7 @@
 //! without a name: with a name, libgit2 would apply attributes and diff drivers that
 //! a child configured for it.
 
-use git2::{DiffOptions, Patch};
+use git2::{DiffOptions, Oid, Patch};
 
 use crate::Result;
 use crate::comparison::{Comparison, Difference};
@@ -28,9 +28,9 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// The contents of one difference; `None` if a content is too large, or the path is not a file.
-    pub(crate) fn of(comparison: &Comparison, difference: &Difference, now: Current) -> Result<Option<Self>> {
-        let old = match difference.old {
+    /// An object of the base and the present content; `None` if one is too large, or the path is not a file.
+    pub(crate) fn of(comparison: &Comparison, old: Option<Oid>, now: Current) -> Result<Option<Self>> {
+        let old = match old {
             None => Vec::new(),
             Some(id) => match comparison.repo.odb()?.read_header(id)? {
                 (size, _) if size as u64 > MAX_FILE_BYTES => return Ok(None),
@@ -66,7 +66,7 @@ impl Contents {
 
 /// Counts the lines of one difference.
 pub(crate) fn count(comparison: &Comparison, difference: &Difference, now: Current) -> Result<Lines> {
-    Contents::of(comparison, difference, now)?
+    Contents::of(comparison, difference.old, now)?
         .map_or_else(|| Ok(Lines::default()), |contents| contents.lines())
 }
 

@@ -77,6 +77,11 @@ impl Work {
         self.read(path, MAX_FILE_BYTES)
     }
 
+    /// The present size of the file at a path; 0 if there is none. Only to avoid reading it: it may change at any time.
+    pub(crate) fn size(&self, path: &Path) -> u64 {
+        self.root.join(path).symlink_metadata().map_or(0, |metadata| metadata.len())
+    }
+
     fn read(&self, path: &Path, limit: u64) -> Result<Current> {
         match self.committed(path) {
             Some(Entry { mode: GITLINK, id }) => {

@@ -79,6 +79,24 @@ fn renamed_and_binary_files_are_marked() {
 }
 
 #[test]
+fn a_file_that_was_moved_and_changed_is_compared_with_the_one_it_was() {
+    let ground = Ground::new();
+    let made = ground.create();
+    std::fs::remove_file(made.path().join("a.txt")).unwrap();
+    made.write("deep/moved.txt", "one\n2\nthree\n");
+    made.write("other.txt", "nothing in common\n");
+    let found = all(&made);
+    let [moved, other] = found.files.as_slice() else { panic!("{found:?}") };
+    assert_eq!((moved.status, moved.old_path.as_deref()), (FileStatus::Renamed, Some("a.txt")));
+    assert_eq!((moved.insertions, moved.deletions), (1, 1));
+    let patch = "--- a/a.txt\n+++ b/deep/moved.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n";
+    assert_eq!(moved.patch.as_deref(), Some(patch));
+    assert_eq!(other.status, FileStatus::Untracked);
+    // The old path can still be requested, as what happened there.
+    assert_eq!(only(&made, "a.txt").status, FileStatus::Deleted);
+}
+
+#[test]
 fn a_large_diff_is_truncated_and_marked() {
     let ground = Ground::new();
     let made = ground.create();

@@ -57,6 +57,36 @@ fn a_reviewed_worktree_becomes_a_commit_that_git_accepts() {
 }
 
 #[test]
+fn a_moved_and_changed_file_is_committed_and_merged_as_reviewed() {
+    let ground = Ground::new();
+    let made = ground.create();
+    std::fs::remove_file(made.path().join("a.txt")).unwrap();
+    made.write("moved.txt", "one\n2\nthree\n");
+    let review = made.reviewed();
+    assert_eq!((review.files.len(), review.files[0].old_path.as_deref()), (1, Some("a.txt")));
+    let digest = review.digest.unwrap();
+
+    // The digest covers both paths: a change at either is refused.
+    made.write("a.txt", "back\n");
+    assert!(refusal(made.prepare_commit(&digest, None)).contains("changed since"));
+    std::fs::remove_file(made.path().join("a.txt")).unwrap();
+    made.write("moved.txt", "one\n3\nthree\n");
+    assert!(refusal(made.prepare_commit(&digest, None)).contains("changed since"));
+    made.write("moved.txt", "one\n2\nthree\n");
+
+    let prepared = made.prepare_commit(&digest, None).unwrap();
+    assert_eq!(prepared.files, 2, "git counts both paths");
+    update(&prepared.update).unwrap();
+    let after = made.reviewed();
+    assert_eq!((after.state.uncommitted, after.files.len()), (0, 1));
+    let head = after.head.unwrap();
+    made.merge(&head, MergeHow::Merge).unwrap();
+    assert!(!ground.root.join("a.txt").exists());
+    assert_eq!(std::fs::read_to_string(ground.root.join("moved.txt")).unwrap(), "one\n2\nthree\n");
+    assert_clean(&ground.root);
+}
+
+#[test]
 fn a_worktree_that_changed_since_the_review_is_refused() {
     let ground = Ground::new();
     let made = ground.create();

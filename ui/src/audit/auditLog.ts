@@ -17,6 +17,9 @@ export interface FilterForm {
   until: string;
 }
 
+/** The names of the filters, also in the address. */
+export const FILTERS = ['session', 'kind', 'by', 'tool', 'since', 'until'] as const satisfies (keyof FilterForm)[];
+
 /** The parameters of `audit.list`. A session may be given by its name. */
 export function listParams(typed: FilterForm, sessions: readonly SessionView[]): Params<'audit.list'> {
   const params: Params<'audit.list'> = {};

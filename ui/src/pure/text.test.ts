@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { truncate, money, chunks, duration, visible, errorText } from './text';
+import { byteSize, truncate, money, chunks, duration, visible, errorText } from './text';
 
 test('misleading characters become escapes', () => {
   expect(visible('a\u001b[31mb\u202ec\u0000\u200b\u{e0041}')).toBe('a\\u{1b}[31mb\\u{202e}c\\u{0}\\u{200b}\\u{e0041}');
@@ -41,4 +41,15 @@ test('amounts and durations are short', () => {
 test('an error message is made safe to show', () => {
   expect(errorText(new Error('no `a\u202eb`'))).toBe('no `a\\u{202e}b`');
   expect(errorText('x'.repeat(1_000_000))).toHaveLength(2_000);
+});
+
+test('a size is written in its largest unit', () => {
+  expect([0, 1023, 1536, 20_480, 5 * 1024 * 1024, 12_000_000].map(byteSize)).toEqual([
+    '0 bytes',
+    '1023 bytes',
+    '1.5 KiB',
+    '20 KiB',
+    '5.0 MiB',
+    '11 MiB',
+  ]);
 });

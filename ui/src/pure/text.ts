@@ -36,6 +36,13 @@ export function chunks(text: string, most: number): string[] {
   return rest === '' ? all : [...all, rest];
 }
 
+/** A number of bytes in its largest unit. */
+export function byteSize(bytes: number): string {
+  if (bytes < 1024) return `${bytes} bytes`;
+  const [unit, name] = bytes < 1024 * 1024 ? [1024, 'KiB'] : [1024 * 1024, 'MiB'];
+  return `${(bytes / unit).toFixed(bytes < 10 * unit ? 1 : 0)} ${name}`;
+}
+
 export function money(usd: number): string {
   return `$${usd.toFixed(usd > 0 && usd < 0.1 ? 4 : 2)}`;
 }

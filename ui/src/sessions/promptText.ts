@@ -1,6 +1,7 @@
 /** The text of a prompt, with a line for each of its files: name, type and size. */
 
 import { object, text } from '../pure/fields';
+import { imageBlock, type ImageBlock } from '../pure/image';
 import type { Json } from '../wire';
 import { resultText } from './toolCall';
 
@@ -30,4 +31,9 @@ export function promptText(content: Json): string {
       return fileLine(name, text(mediaType), Number(fields['bytes'] ?? 0));
     })
     .join('\n');
+}
+
+/** The images among the files of a prompt. */
+export function promptImages(content: Json): ImageBlock[] {
+  return Array.isArray(content) ? content.map(imageBlock).filter((image) => image !== null) : [];
 }

@@ -7,12 +7,17 @@ import { tick } from 'svelte';
 import { errorText } from '../pure/text';
 import { call } from '../stores/api';
 import { live } from '../stores/live.svelte';
-import { EventPager } from './eventPages';
+import type { EventPlace } from '../pure/route';
+import { EventPager, type EventPosition } from './eventPages';
 import { LiveText, type LiveBlock } from './liveText';
-import { Timeline, type Item } from './timeline';
+import { itemAt, Timeline, type Item } from './timeline';
 
 /** The number of items that are loaded at first, across turns. */
 const FIRST = 60;
+/** The most pages that are loaded to reach a place. */
+const MOST_PAGES = 300;
+
+const isBefore = (a: EventPosition, b: EventPosition) => a.turn < b.turn || (a.turn === b.turn && a.seq <= b.seq);
 
 export class SessionStream {
   items = $state.raw<Item[]>([]);
@@ -36,6 +41,8 @@ export class SessionStream {
   private frame = 0;
   private closed = false;
   private following = false;
+  private loaded: Promise<void>;
+  private reading: Promise<void> | null = null;
 
   constructor(private session: string) {
     this.pager = new EventPager((wanted) => call('claudecode.poll', { session_id: session, ...wanted }));
@@ -57,7 +64,7 @@ export class SessionStream {
       },
       lost: (error) => (this.error = errorText(error)),
     });
-    void this.load();
+    this.loaded = this.load();
   }
 
   close(): void {
@@ -82,8 +89,13 @@ export class SessionStream {
     this.follow();
   }
 
-  /** Loads an earlier page. */
-  async earlier(): Promise<void> {
+  /** Loads an earlier page; one at a time. */
+  earlier(): Promise<void> {
+    this.reading ??= this.readEarlier().finally(() => (this.reading = null));
+    return this.reading;
+  }
+
+  private async readEarlier(): Promise<void> {
     if (this.state !== 'ready' || !this.pager.more) return;
     this.state = 'earlier';
     try {
@@ -102,6 +114,17 @@ export class SessionStream {
     } finally {
       this.state = 'ready';
     }
+  }
+
+  /** Loads earlier pages until a place is loaded. Returns its item; `null` if there is none. */
+  async reach(place: EventPlace): Promise<Item | null> {
+    await this.loaded;
+    const wanted = { turn: place.turn, seq: place.seq ?? 0 };
+    for (let pages = 0; pages < MOST_PAGES && !this.closed; pages++) {
+      if (!this.pager.more || isBefore(this.pager.low, wanted) || this.error !== null) break;
+      await this.earlier();
+    }
+    return itemAt(this.items, place);
   }
 
   private follow(): void {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Event, Fields } from '../wire';
-import { Timeline, type Call, type Item, type StoredEvent } from './timeline';
+import { itemAt, Timeline, type Call, type Item, type StoredEvent } from './timeline';
 
 let next = 0;
 const event = (type: string, fields: Fields = {}, turn = 1): StoredEvent => ({
@@ -146,3 +146,23 @@ test('the time is linear in the number of events', () => {
   const small = Math.max(least(5_000), 1);
   expect(least(50_000) / small, 'ten times the events take about ten times as long').toBeLessThan(50);
 }, 30_000);
+
+test('a place leads to the item that shows it', () => {
+  const timeline = new Timeline();
+  const at = (seq: number, turn: number, type: string, fields: Fields = {}): StoredEvent => ({
+    ...event(type, fields, turn),
+    seq,
+  });
+  timeline.append([
+    at(0, 1, 'start'),
+    at(1, 1, 'content', { text: 'a' }),
+    at(0, 2, 'start'),
+    at(1, 2, 'tool_use', { tool_name: 'Bash', tool_use_id: 'x', input: {} }),
+    at(2, 2, 'tool_result', { tool_use_id: 'x', output: '', is_error: false }),
+  ]);
+  const key = (turn: number, seq: number | null) => itemAt(timeline.items, { turn, seq })?.key ?? null;
+  expect([key(1, null), key(2, null), key(1, 1)]).toEqual(['1-0', '2-0', '1-1']);
+  // A result is part of the item of its call.
+  expect(key(2, 2)).toBe('2-1');
+  expect([key(3, null), key(3, 0)]).toEqual([null, null]);
+});

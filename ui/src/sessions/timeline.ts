@@ -5,6 +5,7 @@
  */
 
 import { object, text } from '../pure/fields';
+import type { EventPlace } from '../pure/route';
 import type { Decider, Fields, Json, SessionFrame } from '../wire';
 import { fileLines } from './promptText';
 import { systemNote } from './systemNotes';
@@ -63,6 +64,12 @@ export type Item =
   | (Base & { kind: 'end'; cost: number; calls: number; usage: Fields; result: string })
   | (Base & { kind: 'error'; message: string; reason: string | null; stderr: string[] })
   | (Base & { kind: 'note'; words: string; trouble: boolean; data: Fields });
+
+/** The item that shows an event: its own, or the last one before it in its turn. For a turn, its first item. */
+export function itemAt(items: readonly Item[], { turn, seq }: EventPlace): Item | null {
+  const own = items.filter((item) => item.turn === turn);
+  return (seq === null ? own[0] : own.findLast((item) => item.seq <= seq)) ?? null;
+}
 
 /** The item of a call. */
 interface CallItem {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Call } from './timeline';
-import { oneLine, resultText, callState, inputSummary } from './toolCall';
+import { oneLine, resultParts, resultText, callState, inputSummary } from './toolCall';
 
 test('the most descriptive field comes first, in one line', () => {
   expect(inputSummary({ description: 'list', command: 'ls\n  -la' })).toBe('ls -la');
@@ -15,6 +15,24 @@ test('a result is a text or content blocks', () => {
   expect(resultText('a')).toBe('a');
   expect(resultText([{ type: 'text', text: 'a' }, { type: 'image', source: {} }, 7])).toBe('a\n[image]\n7');
   expect(resultText({ a: 1 })).toContain('"a": 1');
+});
+
+test('images stay between the texts of a result', () => {
+  const source = { type: 'base64', media_type: 'image/png', data: 'AAAA' };
+  expect(
+    resultParts([
+      { type: 'text', text: 'a' },
+      { type: 'text', text: 'b' },
+      { type: 'image', source },
+      { type: 'text', text: 'c' },
+    ]),
+  ).toEqual([
+    { kind: 'text', text: 'a\nb' },
+    { kind: 'image', image: { name: '', claimed: 'image/png', data: 'AAAA' } },
+    { kind: 'text', text: 'c' },
+  ]);
+  expect(resultParts('a')).toEqual([{ kind: 'text', text: 'a' }]);
+  expect(resultParts([])).toEqual([]);
 });
 
 test('a call is waiting, running, done, failed or denied', () => {

@@ -1,5 +1,6 @@
 /** A tool call in one line, and its result as text. */
 
+import { imageBlock, type ImageBlock } from '../pure/image';
 import type { Fields, Json } from '../wire';
 import type { Call } from './timeline';
 
@@ -50,6 +51,22 @@ export function resultText(value: Json): string {
       return `[${typeof block['type'] === 'string' ? block['type'] : 'not text'}]`;
     })
     .join('\n');
+}
+
+export type ResultPart = { kind: 'text'; text: string } | { kind: 'image'; image: ImageBlock };
+
+/** A result in the order of its blocks: texts, and images between them. */
+export function resultParts(value: Json): ResultPart[] {
+  if (!Array.isArray(value)) return [{ kind: 'text', text: resultText(value) }];
+  const parts: ResultPart[] = [];
+  for (const block of value) {
+    const image = imageBlock(block);
+    const last = parts.at(-1);
+    if (image !== null) parts.push({ kind: 'image', image });
+    else if (last?.kind === 'text') last.text += `\n${resultText([block])}`;
+    else parts.push({ kind: 'text', text: resultText([block]) });
+  }
+  return parts;
 }
 
 /** The state of a call. */

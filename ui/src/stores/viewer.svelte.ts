@@ -24,6 +24,8 @@ class Viewer {
   why = $state<string | null>(null);
   /** Whether a sign-in is in progress. */
   entering = $state(true);
+  /** The part of the address after `#` before a sign-in link was pasted. */
+  private place = '';
   /** Whether the hub has accepted the token. */
   private accepted = false;
   /** The tab has a token. The stream finds out whether it is still valid. */
@@ -37,8 +39,11 @@ class Viewer {
       },
     });
     // A sign-in link that is pasted into an open tab changes only the part after `#`, so the browser does not load the page again.
-    addEventListener('hashchange', () => {
-      if (LINK.test(location.hash)) void this.enter();
+    addEventListener('hashchange', ({ oldURL }) => {
+      if (!LINK.test(location.hash)) return;
+      const before = new URL(oldURL || location.href).hash;
+      this.place = LINK.test(before) ? '' : before;
+      void this.enter();
     });
     // Earlier versions kept the token here.
     for (const name of ['plexus-token', 'plexus-token-name']) sessionStorage.removeItem(name);
@@ -73,7 +78,9 @@ class Viewer {
       await handover.start();
       return why;
     }
-    history.replaceState(null, '', location.pathname);
+    // A tab that was opened with a link, and then got a sign-in link, shows the place of the first one.
+    history.replaceState(null, '', location.pathname + this.place);
+    dispatchEvent(new HashChangeEvent('hashchange'));
     const started = handover.start();
     const why = await this.exchange(code);
     await started;

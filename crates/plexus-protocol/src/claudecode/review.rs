@@ -66,7 +66,8 @@ pub struct CommitParams {
     pub digest: String,
     /// The commit message.
     pub message: String,
-    /// Only these files; each a `path` of the diff. Default: all of them.
+    /// Only these files; each a `path` of the diff, or the `old_path` of a renamed file, which is deleted. Default: all
+    /// of them.
     #[serde(default)]
     pub paths: Option<Vec<String>>,
     /// Author and committer; default: the proposal of `diff`.
