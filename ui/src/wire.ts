@@ -340,6 +340,9 @@ export interface FileDiff {
   path: string;
   old_path?: string;
   status: FileStatus;
+  old_mode?: FileMode;
+  new_mode?: FileMode;
+  version?: string;
   insertions: number;
   deletions: number;
   binary: boolean;
@@ -347,6 +350,8 @@ export interface FileDiff {
   truncated?: boolean;
   image?: ImageDiff;
 }
+
+export type FileMode = 'plain' | 'executable' | 'link' | 'submodule';
 
 export type FileStatus = 'added' | 'modified' | 'deleted' | 'renamed' | 'untracked';
 
@@ -1099,11 +1104,13 @@ export interface Methods {
       how: MergeHow;
       into?: string;
       onto?: string;
+      preview?: string;
       message?: string;
       author?: Person;
     };
     result: 
       | { type: 'ok'; into: string; before: string; after: string; checkout?: string }
+      | { type: 'differs'; into: string; before: string; preview: string; files: FileDiff[] }
       | {
         type: 'conflicts';
         into: string;

@@ -193,16 +193,40 @@ pub enum FileStatus {
     Untracked,
 }
 
+/// The kind of a file in git.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FileMode {
+    /// A plain file.
+    Plain,
+    /// A file that can be executed.
+    Executable,
+    /// A symbolic link; its content is the target.
+    Link,
+    /// A commit of another repository.
+    Submodule,
+}
+
 /// The differences of one file of a worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileDiff {
-    /// The path relative to the root of the worktree. Written by the child: do not trust it.
+    /// The path relative to the root of the worktree. Written by the child: do not trust it. If it contains a backslash, a control
+    /// character or another misleading character, these are escaped: `\\`, `\n`, `\u{202e}`, `\xff`.
     pub path: String,
     /// The earlier path of a renamed file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old_path: Option<String>,
     /// The change.
     pub status: FileStatus,
+    /// What it was, if that is not a plain file or has changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old_mode: Option<FileMode>,
+    /// What it is, if that is not a plain file or has changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_mode: Option<FileMode>,
+    /// A hash of the file before and after, which every change of it changes; omitted if it was not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     /// The number of added lines.
     pub insertions: u64,
     /// The number of deleted lines.

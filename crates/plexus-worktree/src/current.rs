@@ -47,6 +47,14 @@ impl Current {
         read(root, path, limit).map_err(at(&root.join(path)))
     }
 
+    /// Its mode in git, if git would store it and it was read.
+    pub(crate) fn mode(&self) -> Option<u32> {
+        match self {
+            Self::File { mode, .. } => Some(*mode),
+            Self::Missing | Self::TooLarge(_) | Self::Other => None,
+        }
+    }
+
     /// The content as git would store it without any conversion.
     pub(crate) fn entry(&self) -> Result<Option<Entry>> {
         match self {

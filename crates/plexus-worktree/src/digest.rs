@@ -26,6 +26,11 @@ impl Digest {
     }
 
     pub(crate) fn add(&mut self, path: &Path, now: &Current) {
+        self.files.insert(path.as_os_str().as_bytes().to_vec(), Self::of_file(now));
+    }
+
+    /// The hash of one file.
+    pub(crate) fn of_file(now: &Current) -> Vec<u8> {
         let (mode, content) = match now {
             Current::Missing => (0, &[][..]),
             Current::File { mode, content } => (*mode, &content[..]),
@@ -33,8 +38,7 @@ impl Digest {
             Current::TooLarge(_) => (1, &[][..]),
             Current::Other => (2, &[][..]),
         };
-        let file = Sha256::new().chain_update(mode.to_le_bytes()).chain_update(content).finalize();
-        self.files.insert(path.as_os_str().as_bytes().to_vec(), file.to_vec());
+        Sha256::new().chain_update(mode.to_le_bytes()).chain_update(content).finalize().to_vec()
     }
 
     pub(crate) fn finish(self) -> String {

@@ -24,6 +24,7 @@ mod image;
 mod index_lock;
 mod lines;
 mod merge;
+mod merge_preview;
 mod notes;
 mod person;
 mod plan;

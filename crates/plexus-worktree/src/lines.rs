@@ -2,7 +2,7 @@
 //! without a name: with a name, libgit2 would apply attributes and diff drivers that
 //! a child configured for it.
 
-use git2::{DiffOptions, Oid, Patch};
+use git2::{DiffOptions, Oid, Patch, Repository};
 
 use crate::Result;
 use crate::comparison::{Comparison, Difference};
@@ -32,9 +32,9 @@ impl Contents {
     pub(crate) fn of(comparison: &Comparison, old: Option<Oid>, now: Current) -> Result<Option<Self>> {
         let old = match old {
             None => Vec::new(),
-            Some(id) => match comparison.repo.odb()?.read_header(id)? {
-                (size, _) if size as u64 > MAX_FILE_BYTES => return Ok(None),
-                _ => comparison.repo.find_blob(id)?.content().to_vec(),
+            Some(id) => match Self::stored(&comparison.repo, id)? {
+                Some(old) => old,
+                None => return Ok(None),
             },
         };
         let new = match now {
@@ -43,6 +43,14 @@ impl Contents {
             Current::File { .. } | Current::TooLarge(_) | Current::Other => return Ok(None),
         };
         Ok(Some(Self { old, new }))
+    }
+
+    /// The content of an object; `None` if it is too large.
+    pub(crate) fn stored(repo: &Repository, id: Oid) -> Result<Option<Vec<u8>>> {
+        match repo.odb()?.read_header(id)? {
+            (size, _) if size as u64 > MAX_FILE_BYTES => Ok(None),
+            _ => Ok(Some(repo.find_blob(id)?.content().to_vec())),
+        }
     }
 
     pub(crate) fn is_text(&self) -> bool {

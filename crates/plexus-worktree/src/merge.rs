@@ -3,12 +3,13 @@
 
 use git2::{MergeOptions, Oid, Repository};
 use plexus_protocol::claudecode::{ConflictFile, MergeHow, Person};
-use plexus_protocol::worktree::Worktree;
+use plexus_protocol::worktree::{FileDiff, Worktree};
 use serde::{Deserialize, Serialize};
 
 use crate::branch::target;
 use crate::checkout::check_replacements;
 use crate::conflicts::conflicts;
+use crate::merge_preview::{Preview, preview};
 use crate::person::{author, check_branch, signature, stored};
 use crate::rebase::rebase;
 use crate::target::{affected_tree, open_clean};
@@ -24,6 +25,8 @@ pub struct MergeRequest {
     pub into: String,
     /// The expected commit of that branch.
     pub onto: Option<String>,
+    /// The preview that a person reviewed, if one was needed.
+    pub preview: Option<String>,
     /// How to merge.
     pub how: MergeHow,
     /// The message of a new commit.
@@ -38,6 +41,15 @@ pub struct MergeRequest {
 pub enum PreparedMerge {
     /// The objects exist, but no branch names them.
     Ready(BranchUpdate),
+    /// The result differs from the reviewed changes. Nothing was changed.
+    Differs {
+        /// The commit of the branch to merge into.
+        before: String,
+        /// Identifies this commit and the result.
+        preview: String,
+        /// All changes of the branch to merge into.
+        files: Vec<FileDiff>,
+    },
     /// Nothing was changed.
     Conflicts {
         /// The commit of the branch to merge into.
@@ -96,6 +108,12 @@ pub fn prepare_merge(worktree: &Worktree, request: &MergeRequest) -> Result<Prep
             return Ok(PreparedMerge::Conflicts { before: before.to_string(), commit, files, truncated });
         }
     };
+    let result = repo.find_commit(after)?.tree_id();
+    if let Some(Preview { id, files }) = preview(&repo, worktree, before, head, result)?
+        && request.preview.as_ref() != Some(&id)
+    {
+        return Ok(PreparedMerge::Differs { before: before.to_string(), preview: id, files });
+    }
     let update = BranchUpdate {
         repo: worktree.repo.clone(),
         branch: into.clone(),

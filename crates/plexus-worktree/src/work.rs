@@ -91,6 +91,13 @@ impl Work {
         }
     }
 
+    /// The version of a file in the base.
+    pub(crate) fn base_entry(&self, path: &Path) -> Result<Option<Entry>> {
+        let base = self.comparison.repo.find_commit(self.comparison.base)?.tree()?;
+        let found = base.get_path(path).ok();
+        Ok(found.map(|entry| Entry { mode: entry.filemode() as u32, id: entry.id() }))
+    }
+
     /// The version of a file in the head of the branch, if the branch changed the file.
     fn committed(&self, path: &Path) -> Option<Entry> {
         self.committed.get(path).copied().flatten()
@@ -105,10 +112,7 @@ impl Work {
         let repo = &self.comparison.repo;
         let entry = match self.committed.get(path) {
             Some(entry) => *entry,
-            None => {
-                let base = repo.find_commit(self.comparison.base)?.tree()?;
-                base.get_path(path).ok().map(|entry| Entry { mode: entry.filemode() as u32, id: entry.id() })
-            }
+            None => self.base_entry(path)?,
         };
         match (now, entry) {
             (Current::TooLarge(size), Some(entry)) => {

@@ -61,7 +61,7 @@ fn prepared(ground: &Ground) -> (FreshCheckout, BranchUpdate) {
     let head = made.commit_reviewed().unwrap();
     match made.prepare_merge(&head, MergeHow::Merge).unwrap() {
         PreparedMerge::Ready(update) => (made, update),
-        PreparedMerge::Conflicts { .. } => panic!("a conflict"),
+        PreparedMerge::Conflicts { .. } | PreparedMerge::Differs { .. } => panic!("not ready"),
     }
 }
 

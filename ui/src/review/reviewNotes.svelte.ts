@@ -7,7 +7,7 @@ import type { FileDiff } from '../wire';
 import type { Comment } from './comments';
 
 interface Notes {
-  /** The changes of each viewed file, as a checksum: a file that changed again is no longer viewed. */
+  /** The version of each viewed file: a file that changed again is no longer viewed. */
   viewed: Record<string, string>;
   comments: Comment[];
   summary: string;
@@ -46,12 +46,13 @@ export class ReviewNotes {
   }
 
   isViewed(file: FileDiff): boolean {
-    return this.notes.viewed[file.path] === checksum(file);
+    return file.version !== undefined && this.notes.viewed[file.path] === file.version;
   }
 
   setViewed(file: FileDiff, viewed: boolean): void {
     const { [file.path]: _, ...others } = this.notes.viewed;
-    this.save({ ...this.notes, viewed: viewed ? { ...others, [file.path]: checksum(file) } : others });
+    const isKnown = viewed && file.version !== undefined;
+    this.save({ ...this.notes, viewed: isKnown ? { ...others, [file.path]: file.version ?? '' } : others });
   }
 
   add(comment: Omit<Comment, 'key'>): void {
@@ -76,12 +77,4 @@ export class ReviewNotes {
       // A browser without storage forgets the notes with the page.
     }
   }
-}
-
-/** A checksum of a file's changes (FNV-1a). It detects changes and protects nothing. */
-export function checksum(file: Pick<FileDiff, 'patch' | 'status' | 'insertions' | 'deletions'>): string {
-  let hash = 0x811c9dc5;
-  for (const character of `${file.status} ${file.insertions} ${file.deletions} ${file.patch ?? ''}`)
-    hash = Math.imul(hash ^ character.codePointAt(0)!, 0x01000193);
-  return (hash >>> 0).toString(16);
 }

@@ -4,6 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::worktree::FileDiff;
 use crate::{SessionId, UnixSeconds};
 
 /// The author or committer of a commit.
@@ -129,6 +130,9 @@ pub struct MergeParams {
     /// The commit that `into` must have; the merge fails if it has another one. Default: not checked.
     #[serde(default)]
     pub onto: Option<String>,
+    /// The `preview` of an earlier result `differs`, whose files you reviewed.
+    #[serde(default)]
+    pub preview: Option<String>,
     /// The message of a merge commit or a squashed commit; default: `Merge branch …`, or the message of `head`.
     #[serde(default)]
     pub message: Option<String>,
@@ -152,6 +156,18 @@ pub enum MergeResult {
         /// The working tree that was updated with it; omitted if the branch is not checked out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         checkout: Option<String>,
+    },
+    /// The merge would change the target branch in another way than the diff that you reviewed, because the histories of the branches say so.
+    /// Nothing was changed. Review these files, then pass `preview`.
+    Differs {
+        /// The branch.
+        into: String,
+        /// Its commit.
+        before: String,
+        /// Identifies this commit and the result of the merge.
+        preview: String,
+        /// All changes of the target branch.
+        files: Vec<FileDiff>,
     },
     /// The changes conflict with those of the target branch. Nothing was changed.
     Conflicts {

@@ -161,10 +161,21 @@ impl FreshCheckout {
         how: MergeHow,
         into: &str,
     ) -> Result<PreparedMerge, WorktreeError> {
+        self.prepare_previewed(head, how, into, None)
+    }
+
+    pub fn prepare_previewed(
+        &self,
+        head: &str,
+        how: MergeHow,
+        into: &str,
+        preview: Option<&str>,
+    ) -> Result<PreparedMerge, WorktreeError> {
         let request = MergeRequest {
             head: head.to_owned(),
             into: into.to_owned(),
             onto: None,
+            preview: preview.map(str::to_owned),
             how,
             message: None,
             author: Some(operator()),
@@ -176,6 +187,7 @@ impl FreshCheckout {
     pub fn merge(&self, head: &str, how: MergeHow) -> Result<BranchUpdate, WorktreeError> {
         match self.prepare_merge(head, how)? {
             PreparedMerge::Ready(ready) => update(&ready).map(|()| ready),
+            PreparedMerge::Differs { files, .. } => panic!("{files:?}"),
             PreparedMerge::Conflicts { files, .. } => panic!("{files:?}"),
         }
     }

@@ -65,12 +65,16 @@ async fn merge_reviewed(
         head: head.clone(),
         into: into.clone(),
         onto: params.onto,
+        preview: params.preview.clone(),
         how,
         message: params.message,
         author,
     };
     let update = match worktrees.prepare_merge(worktree, request).await? {
         PreparedMerge::Ready(update) => update,
+        PreparedMerge::Differs { before, preview, files } => {
+            return Ok(MergeResult::Differs { into, before, preview, files });
+        }
         PreparedMerge::Conflicts { before, commit, files, truncated } => {
             return Ok(MergeResult::Conflicts { into, before, commit, files, truncated });
         }
@@ -82,7 +86,7 @@ async fn merge_reviewed(
     };
     let detail = json!({
         "branch": branch, "head": head, "into": into, "how": how, "before": before, "after": after,
-        "checkout": checkout, "author": update.by,
+        "checkout": checkout, "author": update.by, "preview": params.preview,
     });
     worktrees.update_branch(&caller, &session, "merge", detail, update).await?;
     Ok(MergeResult::Ok { into, before, after, checkout })
