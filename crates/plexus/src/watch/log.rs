@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use plexus_protocol::SessionId;
 use serde_json::Value;
 
-use crate::model_errors;
+use crate::notices;
 use crate::plural::counted;
 use crate::review::{Row, Tone};
 use crate::show::{Requested, changed, output_text};
@@ -113,12 +113,12 @@ fn rows(event: &Value) -> Vec<Row> {
             vec![Row::new(Tone::Dim, &format!("── complete, ${cost:.4}"))]
         }
         "error" => {
-            let advice = model_errors::advice(&text("message"));
+            let advice = notices::advice(&text("message"));
             let message = Row::led(Tone::Removed, "✗ ", &text("message"));
             std::iter::once(message).chain(advice.map(|it| Row::led(Tone::Warn, "! ", it))).collect()
         }
         // Other messages of Claude Code are about its own state.
-        "system" => model_errors::notice(event).iter().map(|it| Row::led(Tone::Warn, "! ", it)).collect(),
+        "system" => notices::notice(event).iter().map(|it| Row::led(Tone::Warn, "! ", it)).collect(),
         _ => Vec::new(),
     }
 }
