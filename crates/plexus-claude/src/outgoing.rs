@@ -309,7 +309,7 @@ mod tests {
                 &[AttachedFile { name: nasty, contents: FileContents::Text(nasty) }],
                 None,
             ),
-            compact(nasty, nasty),
+            command(nasty, nasty),
             interrupt(nasty),
             mcp_status(nasty),
             set_permission_mode(nasty, nasty),
