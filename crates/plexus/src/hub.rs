@@ -13,7 +13,6 @@ use plexus_server::DataDir;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::cli_words;
 use crate::client::{CallError, Client};
 use crate::error::{ExpectedError, system};
 use crate::review::Reviewed;
@@ -133,11 +132,9 @@ impl HubClient {
             CallError::NotReached(_) => ExpectedError::NoHub(self.dir.clone()),
             CallError::Lost(why) => ExpectedError::Lost(why),
             CallError::Refused { ref kind, .. } if kind == NO_SESSION => {
-                ExpectedError::Refused(format!("{error}; `plexus ls` lists the sessions"))
+                ExpectedError::Refused(format!("{}; `plexus ls` lists the sessions", error.in_words()))
             }
-            CallError::Refused { kind, message, data } => {
-                ExpectedError::Refused(format!("{} ({kind})", cli_words::message(&message, &data)))
-            }
+            CallError::Refused { .. } => ExpectedError::Refused(error.in_words()),
         }
     }
 

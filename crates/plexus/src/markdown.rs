@@ -44,6 +44,28 @@ pub(crate) fn render(text: &str, width: usize, paint: Paint) -> Vec<String> {
     page.lines
 }
 
+/// The text as it is, except that its tables are rendered, each line at most `width` columns wide. The result is not escaped.
+pub(crate) fn with_tables(text: &str, width: usize) -> String {
+    let (mut out, mut at, mut depth) = (String::new(), 0, 0_usize);
+    for (event, range) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {
+        match event {
+            Event::Start(tag) => {
+                // The lines of a table in a list or a quote have a prefix.
+                if let (0, Tag::Table(_), Some(source)) = (depth, tag, text.get(range.clone())) {
+                    out.push_str(text.get(at..range.start).unwrap_or_default());
+                    out.push_str(&render(source, width, Paint::Plain).join("\n"));
+                    out.push('\n');
+                    at = range.end;
+                }
+                depth += 1;
+            }
+            Event::End(_) => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    out + text.get(at..).unwrap_or_default()
+}
+
 #[derive(Debug)]
 struct Page {
     width: usize,
@@ -363,6 +385,13 @@ mod tests {
         );
         let coloured = render("| A |\n|---|\n| b |", 60, Paint::Colours);
         assert_eq!(coloured, ["\u{1b}[1mA\u{1b}[0m", "\u{1b}[2m-\u{1b}[0m", "b"]);
+    }
+
+    #[test]
+    fn tables_in_other_text_are_rendered_and_the_rest_stays() {
+        let text = "# Head\n\n| A | B |\n|---|---|\n| one | two |\n\n*rest*\n";
+        assert_eq!(with_tables(text, 40), "# Head\n\nA    B\n---  ---\none  two\n\n*rest*\n");
+        assert_eq!(with_tables("a | b\n", 40), "a | b\n");
     }
 
     #[test]

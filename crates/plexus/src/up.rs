@@ -77,11 +77,41 @@ fn process(pid: Option<u64>) -> String {
     pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
 }
 
-/// An error if the flags ask for other settings than those of the running hub, which keeps its own.
+/// An error if the flags ask for other settings than those of the running hub, which keeps its own. Variables of the shell only cause a
+/// warning, because they are often set for every command.
 fn check_settings(hub: &HubClient, args: &UpArgs) -> Result<(), ExpectedError> {
     let announced = announced(&hub.dir);
+    let flags = differences(&announced, args.listen, args.claude.as_ref())?;
+    let keeps = format!(
+        "the hub that is running in {}{} keeps its own settings",
+        hub.dir.display(),
+        process(announced["pid"].as_u64())
+    );
+    let restart = "to change them, stop it and its agents with `plexus down` and run this command again";
+    if !flags.is_empty() {
+        return Err(ExpectedError::Refused(format!("{keeps}: {}; {restart}", flags.join(", and "))));
+    }
+    let listen = std::env::var("PLEXUS_LISTEN").ok().and_then(|listen| listen.parse().ok());
+    let claude = std::env::var_os("PLEXUS_CLAUDE").and_then(|claude| Launcher::parse(claude).ok());
+    // A flag takes precedence over its variable.
+    let listen = listen.filter(|_| args.listen.is_none());
+    let claude = claude.filter(|_| args.claude.is_none());
+    let variables = differences(&announced, listen, claude.as_ref())?;
+    if !variables.is_empty() {
+        let variables = variables.join(", and ");
+        output::say(&format!("plexus: warning: {keeps}: {variables}, as in the environment; {restart}"));
+    }
+    Ok(())
+}
+
+/// What differs in the running hub.
+fn differences(
+    announced: &Value,
+    listen: Option<SocketAddr>,
+    claude: Option<&Launcher>,
+) -> Result<Vec<String>, ExpectedError> {
     let mut differences = Vec::new();
-    if let Some(wanted) = args.listen {
+    if let Some(wanted) = listen {
         let url = announced["url"].as_str().unwrap_or_default();
         let address = url.strip_prefix("http://").unwrap_or(url);
         // Port 0 stands for any port.
@@ -92,7 +122,7 @@ fn check_settings(hub: &HubClient, args: &UpArgs) -> Result<(), ExpectedError> {
             differences.push(format!("it listens on {}, not on {wanted}", one_line(address, 60)));
         }
     }
-    if let Some(wanted) = &args.claude {
+    if let Some(wanted) = claude {
         let wanted = wanted.clone().located().map_err(system)?;
         let running = serde_json::from_value::<Launcher>(announced["claude"].clone()).ok();
         if running.as_ref() != Some(&wanted) {
@@ -101,16 +131,7 @@ fn check_settings(hub: &HubClient, args: &UpArgs) -> Result<(), ExpectedError> {
             differences.push(format!("its --claude is `{running}`, not `{wanted}`"));
         }
     }
-    if differences.is_empty() {
-        return Ok(());
-    }
-    Err(ExpectedError::Refused(format!(
-        "the hub that is running in {}{} keeps its own settings: {}; to change them, stop it and its agents with `plexus down` and run this \
-         command again",
-        hub.dir.display(),
-        process(pid(&hub.dir)),
-        differences.join(", and ")
-    )))
+    Ok(differences)
 }
 
 /// The arguments of `plexus serve` besides the data directory.

@@ -103,6 +103,10 @@ async fn flags_that_differ_from_the_running_hub_are_refused_and_named() {
         let up = there.run(&[&["up"], same].concat()).await;
         assert_eq!(up.status.code(), Some(0), "{same:?}: {}", text(&up.stderr));
     }
+    let mut other = plexus(there.0.path());
+    other.args(["up", "--data-dir"]).arg(there.0.path().join("data")).env("PLEXUS_CLAUDE", "/no/other");
+    let warned = other.output().unwrap();
+    assert!(warned.status.success() && text(&warned.stderr).contains("keeps its own settings"), "{warned:?}");
     let up = there.run(&["up", "--claude", "/no/other", "--listen", "127.0.0.1:1"]).await;
     assert_eq!(up.status.code(), Some(1), "{}", text(&up.stdout));
     let said = text(&up.stderr);

@@ -104,3 +104,35 @@ async fn the_terminal_is_usable_after_a_session() {
     shell.expect("the same mode").await.unwrap();
     shell.end().await.unwrap();
 }
+
+#[tokio::test]
+async fn keys_answer_again_after_ctrl_z() {
+    let hub = TestHub::start().await;
+    hub.asking_session("a").await;
+    let env = [
+        ("HOME", hub.folder.path().to_str().unwrap().to_owned()),
+        ("PATH", std::env::var("PATH").unwrap()),
+        ("TERM", "xterm".to_owned()),
+        ("PS1", "shell> ".to_owned()),
+        ("PLEXUS", env!("CARGO_BIN_EXE_plexus").to_owned()),
+        ("PLEXUS_DATA_DIR", hub.process.data_dir().to_str().unwrap().to_owned()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value));
+    let mut shell =
+        Pty::start("/bin/bash".as_ref(), &["--norc", "--noprofile", "-i"], &hub.work(), &env).unwrap();
+    shell.expect("shell> ").await.unwrap();
+    shell.press("\"$PLEXUS\" attach a\n").unwrap();
+    shell.expect("Allow it? y,").await.unwrap();
+    shell.press("\u{1a}").unwrap();
+    shell.expect("Stopped").await.unwrap();
+    shell.expect("shell> ").await.unwrap();
+    shell.press("fg\n").unwrap();
+    shell.expect("Allow it? y,").await.unwrap();
+    shell.press("n\n").unwrap();
+    shell.expect("Denied: Bash").await.unwrap();
+    shell.expect("a> ").await.unwrap();
+    shell.press(CTRL_D).unwrap();
+    shell.expect("shell> ").await.unwrap();
+    shell.press("exit\n").unwrap();
+    shell.end().await.unwrap();
+}
