@@ -487,6 +487,7 @@ export interface LeftWorktree {
   path: string;
   branch: string;
   kept: boolean;
+  would_lose?: string[];
   error?: string;
 }
 

@@ -152,9 +152,9 @@ pub fn user_message_expanded(uuid: &str, text: &str, files: &[AttachedFile<'_>])
     user_line(uuid, content).to_string()
 }
 
-/// Claude Code's own command `/compact`, with its `uuid`. Only a process that was started with commands runs it.
-pub fn compact(uuid: &str, instructions: &str) -> String {
-    user_line(uuid, json!(format!("/compact {instructions}").trim_end())).to_string()
+/// One of Claude Code's own commands, such as `/compact`, with its `uuid`. Only a process that was started with commands runs it.
+pub fn command(uuid: &str, command: &str) -> String {
+    user_line(uuid, json!(command)).to_string()
 }
 
 fn user_line(uuid: &str, content: Value) -> Value {
@@ -309,7 +309,7 @@ mod tests {
                 &[AttachedFile { name: nasty, contents: FileContents::Text(nasty) }],
                 None,
             ),
-            compact(nasty, nasty),
+            command(nasty, nasty),
             interrupt(nasty),
             mcp_status(nasty),
             set_permission_mode(nasty, nasty),
@@ -409,8 +409,7 @@ mod tests {
         }
         let expanded = content(&user_message_expanded("u", "look at @x", &files));
         assert_eq!(expanded.as_array().unwrap().last(), Some(&text_block("look at @x")));
-        assert_eq!(content(&compact("u", "")), "/compact");
-        assert_eq!(content(&compact("u", "keep it")), "/compact keep it");
+        assert_eq!(content(&command("u", "/compact keep it")), "/compact keep it");
     }
 
     #[test]

@@ -13,9 +13,9 @@ use crate::verbs::append_line::AppendLine;
 use crate::verbs::count_changes::CountChanges;
 use crate::verbs::create_worktree::CreateWorktree;
 use crate::verbs::diff_worktree::DiffWorktree;
+use crate::verbs::find_losses::FindLosses;
 use crate::verbs::find_pushable::FindPushable;
 use crate::verbs::find_transcript::FindTranscript;
-use crate::verbs::is_unchanged::IsUnchanged;
 use crate::verbs::list_transcripts::ListTranscripts;
 use crate::verbs::named_files::NamedFiles;
 use crate::verbs::plan_worktree::PlanWorktree;
@@ -89,8 +89,8 @@ pub enum Request {
     DiffWorktree(DiffWorktree),
     /// See [`FindTranscript`].
     FindTranscript(FindTranscript),
-    /// See [`IsUnchanged`].
-    IsUnchanged(IsUnchanged),
+    /// See [`FindLosses`].
+    FindLosses(FindLosses),
     /// See [`CreateWorktree`].
     CreateWorktree(CreateWorktree),
     /// See [`ListTranscripts`].
@@ -133,7 +133,7 @@ impl Request {
             Self::CountChanges(verb) => encoded(verb, input),
             Self::DiffWorktree(verb) => encoded(verb, input),
             Self::FindTranscript(verb) => encoded(verb, input),
-            Self::IsUnchanged(verb) => encoded(verb, input),
+            Self::FindLosses(verb) => encoded(verb, input),
             Self::CreateWorktree(verb) => encoded(verb, input),
             Self::ListTranscripts(verb) => encoded(verb, input),
             Self::NamedFiles(verb) => encoded(verb, input),
@@ -159,7 +159,7 @@ impl Request {
             Self::CountChanges(_) => CountChanges::KIND,
             Self::DiffWorktree(_) => DiffWorktree::KIND,
             Self::FindTranscript(_) => FindTranscript::KIND,
-            Self::IsUnchanged(_) => IsUnchanged::KIND,
+            Self::FindLosses(_) => FindLosses::KIND,
             Self::CreateWorktree(_) => CreateWorktree::KIND,
             Self::ListTranscripts(_) => ListTranscripts::KIND,
             Self::NamedFiles(_) => NamedFiles::KIND,

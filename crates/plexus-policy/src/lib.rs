@@ -25,4 +25,4 @@ pub use policy::{
 };
 pub use risk::risks;
 pub use rule::{Rule, RuleError};
-pub use tools::{ToolClass, class_of, is_hub_tool};
+pub use tools::{ToolClass, class_of, is_hub_tool, known_tools};

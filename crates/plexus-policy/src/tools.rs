@@ -116,6 +116,36 @@ const OTHER: &[&str] = &[
     "self_hosted_runner_tail_log",
 ];
 
+/// The tools of the other classes.
+const CLASSIFIED: &[&str] = &[
+    "Agent",
+    "AppifactRepl",
+    "Bash",
+    "Edit",
+    "Eval",
+    "Glob",
+    "Grep",
+    "LS",
+    "Monitor",
+    "MultiEdit",
+    "NotebookEdit",
+    "NotebookRead",
+    "PowerShell",
+    "REPL",
+    "Read",
+    "RunWorkflow",
+    "Skill",
+    "Task",
+    "WebFetch",
+    "Workflow",
+    "Write",
+];
+
+/// The names of all tools of the supported versions of Claude Code.
+pub fn known_tools() -> impl Iterator<Item = &'static str> {
+    CLASSIFIED.iter().chain(OTHER).copied()
+}
+
 /// The class of a tool of the supported versions of Claude Code; `None` for all other tools, including those of MCP
 /// servers.
 pub fn class_of(tool: &str) -> Option<ToolClass> {
@@ -225,6 +255,14 @@ pub(crate) enum Shows {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_known_tool_has_a_class() {
+        for tool in CLASSIFIED {
+            assert!(class_of(tool).is_some_and(|class| class != ToolClass::Other), "{tool}");
+        }
+        assert!(known_tools().all(|tool| class_of(tool).is_some()));
+    }
 
     #[test]
     fn only_the_hubs_own_tools_count_as_hub_tools() {

@@ -264,8 +264,11 @@ pub struct LeftWorktree {
     pub path: String,
     /// Its branch.
     pub branch: String,
-    /// Whether it was kept. Only an unchanged worktree is deleted.
+    /// Whether it was kept. It is deleted with its branch if no work is lost.
     pub kept: bool,
+    /// The work that would be lost, a clause for each kind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub would_lose: Vec<String>,
     /// Why it was kept although its changes are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,

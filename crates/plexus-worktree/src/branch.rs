@@ -28,7 +28,7 @@ pub(crate) fn state(worktree: &Worktree, work: &Work, uncommitted: u64) -> Resul
 }
 
 /// Whether a merge of `tip` would not change `target`, for example because it was already merged by squash or rebase.
-fn adds_nothing(repo: &Repository, target: Oid, tip: Oid) -> Result<bool> {
+pub(crate) fn adds_nothing(repo: &Repository, target: Oid, tip: Oid) -> Result<bool> {
     let (target, tip) = (repo.find_commit(target)?, repo.find_commit(tip)?);
     let mut options = MergeOptions::new();
     options.fail_on_conflict(true);

@@ -12,7 +12,7 @@ use crate::changes::branch_tip;
 use crate::comparison::{Comparison, Difference};
 use crate::current::{Current, Entry, GITLINK};
 use crate::lines::MAX_FILE_BYTES;
-use crate::{InitialState, Result, WorktreeError};
+use crate::{InitialState, Result, WorktreeError, open};
 
 /// The largest file that is read as a whole, and that a commit may contain.
 pub(crate) const MAX_COMMIT_FILE: u64 = 100 * 1024 * 1024;
@@ -33,9 +33,14 @@ pub(crate) struct Work {
 
 impl Work {
     pub(crate) fn of(worktree: &Worktree, initial_state: &InitialState) -> Result<Self> {
+        let tip = branch_tip(&open(&worktree.repo)?, worktree)?;
+        Self::at(worktree, initial_state, tip)
+    }
+
+    /// The work that is left to commit on top of `tip`.
+    pub(crate) fn at(worktree: &Worktree, initial_state: &InitialState, tip: Option<Oid>) -> Result<Self> {
         let comparison = Comparison::at(worktree, initial_state)?;
         let differences = comparison.differences()?;
-        let tip = branch_tip(&comparison.repo, worktree)?;
         let committed = match tip {
             Some(tip) => committed(&comparison, tip)?,
             None => BTreeMap::new(),

@@ -1,4 +1,4 @@
-//! Which changes of a worktree are counted, and that no changed worktree is removed.
+//! Which changes of a worktree are counted, and which work is lost with a worktree.
 
 mod common;
 
@@ -6,6 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use common::{Ground, commit};
 use git2::{IndexEntryFlag, Repository};
+use plexus_protocol::claudecode::MergeHow;
 use plexus_worktree::{WorktreeError, remove};
 
 #[test]
@@ -70,7 +71,8 @@ fn every_kind_of_change_keeps_a_worktree() {
     changed("a commit without a branch", &|made| {
         let repo = made.repo();
         repo.set_head_detached(made.worktree.base.parse().unwrap()).unwrap();
-        made.write("x.txt", "x\n");
+        // Other content than above: an equal commit would be saved in the branch of the worktree above.
+        made.write("detached.txt", "x\n");
         commit(&repo);
     });
     changed("something staged that is in no file", &|made| {
@@ -196,4 +198,57 @@ fn the_branch_of_a_deleted_worktree_is_removed_unless_it_has_commits() {
     commit(&moved_on.repo());
     std::fs::remove_dir_all(moved_on.path()).unwrap();
     assert!(!moved_on.unchanged(), "its branch holds work");
+}
+
+#[test]
+fn merged_work_is_not_lost_with_its_worktree() {
+    let ground = Ground::new();
+    for how in [MergeHow::FastForward, MergeHow::Merge, MergeHow::Squash, MergeHow::Rebase] {
+        let made = ground.create();
+        made.write(&format!("{how:?}.txt"), "x\n");
+        let head = made.commit_reviewed().unwrap();
+        assert_eq!(made.losses(), ["1 commit is not merged into another branch"], "{how:?}");
+        if how != MergeHow::FastForward {
+            ground.write(&format!("other-{how:?}.txt"), "y\n");
+            ground.commit();
+        }
+        made.merge(&head, how).unwrap();
+        assert_eq!(made.losses(), [""; 0], "{how:?}");
+        made.write("a.txt", "more\n");
+        made.write("new.txt", "more\n");
+        assert_eq!(made.losses(), ["2 files are not committed (a.txt, new.txt)"], "{how:?}");
+    }
+}
+
+#[test]
+fn work_that_was_undone_or_that_only_an_alias_of_the_branch_has_is_lost() {
+    let ground = Ground::new();
+    let made = ground.create();
+    made.write("x.txt", "x\n");
+    commit(&made.repo());
+    let own = format!("refs/heads/{}", made.worktree.branch);
+    ground.repo.reference_symbolic("refs/heads/alias", &own, true, "an alias").unwrap();
+    assert_eq!(made.losses(), ["1 commit is not merged into another branch"]);
+    std::fs::remove_file(made.path().join("x.txt")).unwrap();
+    commit(&made.repo());
+    ground.write("other.txt", "y\n");
+    ground.commit();
+    assert_eq!(made.losses(), ["2 commits are not merged into another branch"]);
+    let tip = made.repo().head().unwrap().peel_to_commit().unwrap().id();
+    ground.repo.reference("refs/tags/saved", tip, true, "a tag").unwrap();
+    assert_eq!(made.losses(), [""; 0]);
+}
+
+#[test]
+fn work_on_another_branch_in_the_worktree_is_kept_by_that_branch() {
+    let ground = Ground::new();
+    let made = ground.create();
+    made.repo().set_head_detached(made.worktree.base.parse().unwrap()).unwrap();
+    made.write("x.txt", "x\n");
+    let head = commit(&made.repo());
+    assert_eq!(made.losses(), ["1 commit is not merged into another branch"], "HEAD is detached");
+    ground.repo.reference("refs/heads/feature", head, true, "a branch").unwrap();
+    assert_eq!(made.losses(), [""; 0]);
+    std::fs::write(made.admin().join("MERGE_HEAD"), head.to_string()).unwrap();
+    assert_eq!(made.losses(), ["a merge is in progress"]);
 }

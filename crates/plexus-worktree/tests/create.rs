@@ -8,7 +8,7 @@ use std::path::Path;
 use common::{Ground, keep};
 use git2::Repository;
 use plexus_protocol::SessionId;
-use plexus_worktree::{Note, Notes, Plan, Record, Request, Stage, WorktreeError, is_unchanged, remove};
+use plexus_worktree::{Note, Notes, Plan, Record, Request, Stage, WorktreeError, losses, remove};
 
 #[test]
 fn a_worktree_is_a_checkout_with_its_own_branch() {
@@ -144,7 +144,7 @@ fn many_worktrees_can_be_created_and_removed_concurrently() {
                 for _ in 0..20 {
                     let plan = Plan::of(request).unwrap();
                     keep(&record, plan.create().unwrap()).unwrap();
-                    assert!(is_unchanged(plan.worktree(), Some(&record.initial_state().unwrap())).unwrap());
+                    assert_eq!(losses(plan.worktree(), Some(&record.initial_state().unwrap())).unwrap(), []);
                     remove(plan.worktree()).unwrap();
                 }
                 keep(&record, Plan::of(request).unwrap().create().unwrap()).unwrap();

@@ -10,6 +10,7 @@ use plexus_protocol::policy::{AddResult, PreviewResult};
 use plexus_protocol::{Approval, ApprovalId, ApprovalKind};
 use serde_json::json;
 
+use crate::confirm_loss::YesArg;
 use crate::durations::{left, seconds};
 use crate::error::{ExpectedError, system};
 use crate::escape::exact;
@@ -18,6 +19,7 @@ use crate::output;
 use crate::plural::counted;
 use crate::review::confirm::{Confirmed, confirm, is_interactive};
 use crate::review::{self, Row, Tone};
+use crate::rule_warnings::warning;
 use crate::settings::DataDirArg;
 use crate::terminal::{now, one_line};
 use crate::typed::Typed;
@@ -26,7 +28,8 @@ use crate::typed::Typed;
 #[derive(Debug, Args)]
 #[command(
     after_help = "A rule has Claude Code's syntax, see docs/policy.md. A relative path is relative to the session's working directory, or \
-    to the current directory without --session. If the rule matches open calls, they are shown and you confirm.\n\n\
+    to the current directory without --session. If the rule matches open calls, they are shown and you confirm. A rule that allows everything, and one for an \
+    unknown tool, need your confirmation or --yes.\n\n\
     Examples:\n  plexus allow 'Bash(npm test:*)'\n  plexus allow 'Edit(src/**)' --session fixer --for 1h\n  plexus rules"
 )]
 pub(crate) struct AllowArgs {
@@ -39,6 +42,8 @@ pub(crate) struct AllowArgs {
     /// How long the rules apply, such as 90s, 15m, 1h or 7d [default: until removed].
     #[arg(long = "for", value_name = "DURATION", value_parser = seconds)]
     pub(crate) seconds: Option<u64>,
+    #[command(flatten)]
+    pub(crate) yes: YesArg,
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,
     #[command(flatten)]
@@ -63,6 +68,12 @@ pub(crate) fn run(args: &AllowArgs) -> Result<(), ExpectedError> {
         // With absolute paths, a rule matches the same calls in the preview and afterwards.
         let rules: Vec<String> =
             args.rules.iter().map(|entry| entry.anchored(base, None).rule().to_string()).collect();
+        let warnings: Vec<String> = args.rules.iter().filter_map(warning).collect();
+        if !warnings.is_empty() {
+            warnings.iter().for_each(|warning| output::say(&format!("plexus: warning: {warning}")));
+            let question = if rules.len() == 1 { "Add the rule?" } else { "Add the rules?" };
+            args.yes.confirm(question).await?;
+        }
         let open = open_calls(&hub, &rules, session.as_ref()).await?;
         if !open.is_empty() {
             show(&hub, &rules, &open).await?;

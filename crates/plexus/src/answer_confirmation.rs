@@ -4,6 +4,7 @@ use plexus_protocol::loopback::Answered;
 use plexus_protocol::{Approval, ApprovalKind, ApprovalStatus, Decider, Decision, Object};
 use serde_json::Value;
 
+use crate::cli_words;
 use crate::terminal::{one_line, tool_line};
 
 /// The maximum width of a repeated input.
@@ -34,7 +35,9 @@ pub(crate) fn of(approval: &Approval, given: &Value, answered: &Answered) -> Out
             let first = ended(approval, *status, decision.as_ref().map(Resolution::of).unwrap_or_default());
             Outcome::TooLate(format!("{first}. Your answer came too late and did not count."))
         }
-        Answered::Error { message, .. } => Outcome::Refused(one_line(message, 400)),
+        Answered::Error { message, .. } => {
+            Outcome::Refused(one_line(&cli_words::message(message, &Value::Null), 400))
+        }
     }
 }
 
@@ -46,7 +49,8 @@ pub(crate) fn confirmed(approval: &Approval, given: &Value) -> String {
     }
     let rule =
         given["remember"]["rule"].as_str().map(|rule| format!("; added the rule {}", one_line(rule, 200)));
-    let rule = rule.unwrap_or_default();
+    let mode = given["mode"].as_str().map(|mode| format!("; set the permission mode {}", one_line(mode, 40)));
+    let rule = rule.unwrap_or_default() + &mode.unwrap_or_default();
     match (given["answers"].as_object(), given["updated_input"].as_object()) {
         (Some(answers), _) => {
             let answers: Vec<&str> = answers.values().filter_map(Value::as_str).collect();

@@ -3,6 +3,7 @@
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
+use plexus_policy::{RuleEffect, RuleEntry};
 use plexus_protocol::loopback::Answered;
 use plexus_protocol::{Approval, ApprovalKind, ApprovalStatus, Object};
 use serde_json::{Value, json};
@@ -16,6 +17,7 @@ use crate::review::confirm::{Confirmed, answers, confirm, is_interactive, line, 
 use crate::review::original::original;
 use crate::review::question::questions;
 use crate::review::{self, Reviewed};
+use crate::rule_warnings::warning;
 use crate::settings::DataDirArg;
 use crate::terminal::{now, one_line};
 use crate::typed::Typed;
@@ -51,7 +53,7 @@ pub(crate) struct ApproveArgs {
     /// Answers to a question: a JSON object from its text to the answer.
     #[arg(long, value_name = "JSON")]
     pub(crate) answers: Option<String>,
-    /// For a plan: the permission mode that follows.
+    /// Also set the permission mode of the session, such as after a plan.
     #[arg(long, value_parser = crate::modes::permission_mode)]
     pub(crate) mode: Option<String>,
     /// Allow the call with this digest without asking; fails if the approval is for another call.
@@ -157,6 +159,8 @@ async fn confirm_at_terminal(
         let lines = ["rule for this session and all below it:", RULE_ALLOWS];
         let [name, what] = lines.map(|line| review::Row::new(review::Tone::Warn, line));
         rows.extend([name, review::Row::exact(review::Tone::Warn, "  ", rule), what]);
+        let entry = RuleEntry::parse(rule, RuleEffect::Allow).ok();
+        rows.extend(entry.as_ref().and_then(warning).map(|it| review::Row::new(review::Tone::Warn, &it)));
         for other in others {
             let line = "The rule also allows this call, which is open now:";
             rows.extend([
@@ -165,6 +169,12 @@ async fn confirm_at_terminal(
             ]);
             rows.extend(review::rows(&hub.review(&other.to_string()).await?, now()));
         }
+    }
+    if let Some(mode) = answer["mode"].as_str() {
+        let (name, mode) = (approval.session_label(), one_line(mode, 40));
+        let line = format!("This also sets the permission mode of {name} to {mode}, for all later calls.");
+        rows.push(review::Row::new(review::Tone::Warn, &line));
+        question = format!("Allow it and set the mode {mode}?");
     }
     if let Some(given) = answer["answers"].as_object() {
         rows.push(review::Row::new(review::Tone::Strong, "your answers:"));

@@ -48,6 +48,7 @@ pub(crate) fn run(args: &AttachArgs) -> Result<(), ExpectedError> {
             turn: session.turn,
             status: session.status,
             cost_usd: session.cost_usd,
+            own_turn: None,
             cursor: seen["cursor"].as_u64().unwrap_or_default(),
         };
         if output_mode != OutputMode::Terminal && session.status == Status::Idle {

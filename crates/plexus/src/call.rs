@@ -189,6 +189,11 @@ impl Schema {
         Self::read(&methods().openrpc())
     }
 
+    /// Whether there is this method.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.methods.iter().any(|method| method.name == name)
+    }
+
     /// The namespaces, each once.
     pub(crate) fn namespaces(&self) -> Vec<&str> {
         let mut known: Vec<&str> =

@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Command, CommandFactory, FromArgMatches as _, Parser, Subcommand};
+use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches as _, Parser, Subcommand};
 use plexus_core::Launcher;
 
+use crate::cli_words::{self, Words};
 use crate::error::ExpectedError;
 use crate::settings::DataDirArg;
 use crate::settings::claude::launcher_parser;
@@ -218,7 +219,8 @@ const SECTIONS: [(&str, &[&str]); 6] = [
 ];
 
 /// The namespaces of a hub of this version. `plexus console` is a verb of its own.
-const NAMESPACES: [&str; 7] = ["arbor", "audit", "claudecode", "loopback", "policy", "template", "token"];
+pub(crate) const NAMESPACES: [&str; 7] =
+    ["arbor", "audit", "claudecode", "loopback", "policy", "template", "token"];
 
 const TEMPLATE: &str = "{about-with-newline}\n{usage-heading} {usage}{after-help}\n\nOptions:\n{options}";
 
@@ -246,10 +248,18 @@ fn sections(program: &Command) -> String {
     SECTIONS.iter().map(section).collect::<String>() + &methods
 }
 
+/// Whether the verb, or a subcommand of it, has `--json`.
+fn has_json(matches: &ArgMatches) -> bool {
+    let Some((_, verb)) = matches.subcommand() else { return false };
+    verb.try_get_one::<bool>("json").ok().flatten() == Some(&true) || has_json(verb)
+}
+
 /// Parses the command line and runs the verb.
 pub(crate) fn run() -> Result<(), ExpectedError> {
     let matches = command().get_matches();
     let Cli { verb } = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let for_program = matches!(verb, Verb::Call(_)) || has_json(&matches);
+    cli_words::choose(if for_program { Words::Wire } else { Words::Cli });
     match verb {
         Verb::Run(args) => run::run(&args),
         Verb::Attach(args) => attach::run(&args),

@@ -19,6 +19,8 @@ use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
+use crate::cli_words;
+
 const MAX_PROOF_BYTES: usize = 4096;
 /// How long a hub may take to prove its identity.
 const PROVEN_WITHIN: Duration = Duration::from_secs(10);
@@ -68,6 +70,18 @@ pub(crate) enum CallError {
         /// `{type, message, …}`.
         data: Value,
     },
+}
+
+impl CallError {
+    /// The message for the reader of this process: a person at the command line, or a program.
+    pub(crate) fn in_words(&self) -> String {
+        match self {
+            Self::Refused { kind, message, data } => {
+                format!("{} ({kind})", cli_words::message(message, data))
+            }
+            Self::NotReached(_) | Self::Lost(_) => self.to_string(),
+        }
+    }
 }
 
 impl Client {

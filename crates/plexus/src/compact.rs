@@ -49,6 +49,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<(), ExpectedError> {
             turn,
             status: Status::Running,
             cost_usd: 0.0,
+            own_turn: Some(turn),
             cursor,
         };
         let mut terminal = TerminalSession::new(&hub, &start, output_mode);

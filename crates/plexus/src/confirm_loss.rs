@@ -1,4 +1,4 @@
-//! Asks before a verb deletes something. Without a terminal nobody can be asked, so `--yes` is required there.
+//! Asks before a verb deletes something or adds a rule with a warning. Without a terminal nobody can be asked, so `--yes` is required there.
 
 use clap::Args;
 
@@ -6,7 +6,7 @@ use crate::error::ExpectedError;
 use crate::review::confirm::{is_interactive, line, prompt};
 use crate::typed::Typed;
 
-/// The `--yes` flag of verbs that delete something.
+/// The `--yes` flag of verbs that ask for confirmation.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct YesArg {
     /// Do not ask for confirmation.

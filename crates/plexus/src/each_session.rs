@@ -1,12 +1,15 @@
-//! The common part of the verbs that call one method for each of several sessions.
+//! The common part of the verbs that call one method for each of several sessions. If nothing was running, they say so and succeed, as
+//! `plexus down` does.
 
 use clap::Args;
-use plexus_protocol::claudecode::DoneResult;
+use plexus_protocol::claudecode::{DoneResult, SessionView};
 
+use crate::allow::below;
 use crate::error::ExpectedError;
 use crate::hub::{HubClient, JsonArg, block_on, named};
 use crate::output;
 use crate::settings::DataDirArg;
+use crate::terminal::one_line;
 
 /// The sessions of a verb, and its flags.
 #[derive(Debug, Args)]
@@ -20,17 +23,37 @@ pub(crate) struct SessionsArgs {
     pub(crate) json: JsonArg,
 }
 
+/// What a verb does to a session and all below it.
+pub(crate) struct Act<'a> {
+    /// The method.
+    pub(crate) method: &'a str,
+    /// In the past tense, before the name of the session.
+    pub(crate) done: &'a str,
+    /// Whether there is something to do in one session.
+    pub(crate) applies: fn(&SessionView) -> bool,
+    /// What is said if there was nothing to do, after the name of the session.
+    pub(crate) nothing: &'a str,
+}
+
 impl SessionsArgs {
-    /// Calls a method for each session in sequence, and prints `done` with its name.
-    pub(crate) fn call_each(&self, method: &str, done: &str) -> Result<(), ExpectedError> {
+    /// Calls the method for each session in sequence, and reports the result.
+    pub(crate) fn call_each(&self, act: &Act<'_>) -> Result<(), ExpectedError> {
         block_on(async {
             let hub = HubClient::reach(&self.data_dir).await?;
             for name in &self.names {
-                let result: DoneResult = hub.call(method, named(name)).await?;
+                let top = hub.session(name).await?;
+                let sessions = hub.all_sessions().await?;
+                let tree = below(&sessions, &top);
+                let applies =
+                    sessions.iter().any(|session| tree.contains(&session.id) && (act.applies)(session));
+                // Called in any case, because something may have started meanwhile.
+                let result: DoneResult = hub.call(act.method, named(&top.id.to_string())).await?;
                 if self.json.json {
                     output::json_line(&result);
+                } else if applies {
+                    output::print(&format!("{} {name}", act.done));
                 } else {
-                    output::print(&format!("{done} {name}"));
+                    output::say(&format!("plexus: {} {}", one_line(name, 200), act.nothing));
                 }
             }
             Ok(())

@@ -1,6 +1,7 @@
 //! Errors that a user can act on, and the exit code of each. `1` means that the hub refused (or that another hub holds the data
 //! directory), `2` an invalid command line, `130` an interrupted turn. Each other kind of failure has its own code.
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,6 +23,14 @@ pub(crate) enum ExpectedError {
     /// `plexus.toml` is invalid, or the data directory is unknown.
     #[error("{0}")]
     Settings(String),
+    /// The data directory cannot be used.
+    #[error("cannot use the data directory {}: {error}", dir.display())]
+    DataDir {
+        /// The directory.
+        dir: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
     /// The hub cannot serve.
     #[error(transparent)]
     Serve(#[from] ServeError),
@@ -70,7 +79,7 @@ impl ExpectedError {
             Self::Refused(_) | Self::Serve(ServeError::DataDir(DataDirError::Locked { .. })) => 1,
             Self::Usage(_) => 2,
             Self::Settings(_) => 3,
-            Self::Serve(ServeError::DataDir(_)) => 4,
+            Self::Serve(ServeError::DataDir(_)) | Self::DataDir { .. } => 4,
             Self::Serve(ServeError::Listen(_) | ServeError::Socket { .. } | ServeError::Tls(_))
             | Self::PortInUse { .. } => 5,
             Self::Serve(ServeError::Store(_)) => 6,

@@ -17,7 +17,7 @@ use crate::client::{CallError, Client};
 use crate::error::{ExpectedError, system};
 use crate::review::Reviewed;
 use crate::settings::DataDirArg;
-use crate::suggest::closest;
+use crate::suggest::closest_path;
 use crate::terminal::one_line;
 use crate::up;
 
@@ -132,9 +132,9 @@ impl HubClient {
             CallError::NotReached(_) => ExpectedError::NoHub(self.dir.clone()),
             CallError::Lost(why) => ExpectedError::Lost(why),
             CallError::Refused { ref kind, .. } if kind == NO_SESSION => {
-                ExpectedError::Refused(format!("{error}; `plexus ls` lists the sessions"))
+                ExpectedError::Refused(format!("{}; `plexus ls` lists the sessions", error.in_words()))
             }
-            CallError::Refused { .. } => ExpectedError::Refused(error.to_string()),
+            CallError::Refused { .. } => ExpectedError::Refused(error.in_words()),
         }
     }
 
@@ -150,7 +150,9 @@ impl HubClient {
             tokio::time::timeout(ANSWERED_WITHIN, self.client.call("claudecode.list", json!({}))).await;
         let sessions = listed.ok().and_then(Result::ok).unwrap_or_default();
         let names = sessions["sessions"].as_array().into_iter().flatten();
-        match closest(name, names.filter_map(|session| session["name"].as_str())) {
+        // A path is corrected as a whole, a name alone by the name.
+        let key = if name.contains('/') { "path" } else { "name" };
+        match closest_path(name, names.filter_map(|session| session[key].as_str())) {
             Some(meant) => ExpectedError::Refused(format!(
                 "no session `{}`; did you mean `{}`?",
                 one_line(name, 60),

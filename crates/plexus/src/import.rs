@@ -1,6 +1,8 @@
 //! `plexus import`: lists the rules, MCP servers, agents and skills of the user's own Claude Code configuration, and imports the
 //! chosen ones. The hub reads the files; this verb shows them, and names the content that was shown by its digest.
 
+use std::io::IsTerminal as _;
+
 use clap::{Args, ValueEnum};
 use plexus_protocol::claudecode::{ImportItem, ImportKind, ImportResult, ImportState, ImportsResult};
 use serde_json::json;
@@ -16,7 +18,7 @@ use crate::review::{Row, Tone};
 use crate::settings::DataDirArg;
 use crate::suggest::closest;
 use crate::table::{Align, Table};
-use crate::terminal::one_line;
+use crate::terminal::{one_line, size};
 use crate::typed::Typed;
 
 /// Arguments of `plexus import`.
@@ -153,7 +155,8 @@ async fn list<'a>(args: &ImportArgs, dir: &str, items: &'a [ImportItem]) -> Opti
         output::say(&format!("plexus: nothing to import in {}", one_line(dir, 400)));
         return None;
     }
-    output::print(&table(items));
+    let width = if std::io::stdout().is_terminal() { size().0 } else { usize::MAX };
+    output::print(&table(items, width));
     let open: Vec<&ImportItem> = items.iter().filter(|item| is_open(item)).collect();
     if open.is_empty() {
         return None;
@@ -193,8 +196,11 @@ fn selection(typed: &str, count: usize) -> Result<Vec<usize>, String> {
     Ok(chosen)
 }
 
+/// The longest description of an entry in the list.
+const MAX_SHOWN: usize = 120;
+
 /// The entries, with a number for each that can be chosen.
-fn table(items: &[ImportItem]) -> String {
+fn table(items: &[ImportItem], width: usize) -> String {
     let mut table = Table::new(&[
         ("#", Align::Right),
         ("KIND", Align::Left),
@@ -210,15 +216,17 @@ fn table(items: &[ImportItem]) -> String {
             (Some(reason), does) => format!("{does}: {reason}"),
             (None, does) => does.to_owned(),
         };
+        // Advice is shown in full; what an entry does is shown in full before it is imported.
+        let most = if item.reason.is_some() { usize::MAX } else { MAX_SHOWN };
         table.row([
             if is_open(item) { number.to_string() } else { String::new() },
             item.kind.as_str().to_owned(),
             one_line(&exact(&item.name), 60),
             state(item.state).to_owned(),
-            one_line(&exact(&does), 120),
+            one_line(&exact(&does), most),
         ]);
     }
-    table.to_string()
+    table.wrapped(width)
 }
 
 fn state(state: ImportState) -> &'static str {

@@ -1,8 +1,9 @@
 //! `plexus interrupt`: interrupts the running turn of a session and of all sessions below it. Their processes continue.
 
 use clap::Args;
+use plexus_protocol::claudecode::Status;
 
-use crate::each_session::SessionsArgs;
+use crate::each_session::{Act, SessionsArgs};
 use crate::error::ExpectedError;
 
 /// Arguments of `plexus interrupt`.
@@ -18,5 +19,15 @@ pub(crate) struct InterruptArgs {
 
 /// Interrupts the sessions in sequence.
 pub(crate) fn run(args: &InterruptArgs) -> Result<(), ExpectedError> {
-    args.sessions.call_each("claudecode.interrupt", "interrupted")
+    args.sessions.call_each(&Act {
+        method: "claudecode.interrupt",
+        done: "interrupted",
+        applies: |session| is_working(session.status),
+        nothing: "has no running turn, and no session below it has one",
+    })
+}
+
+/// Whether a session has a running turn.
+pub(crate) fn is_working(status: Status) -> bool {
+    matches!(status, Status::Running | Status::AwaitingPermission)
 }

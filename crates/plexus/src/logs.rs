@@ -11,6 +11,7 @@ use crate::error::ExpectedError;
 use crate::follow::{EventPosition, Follower, StreamItem};
 use crate::hub::{HubClient, JsonArg, block_on};
 use crate::output;
+use crate::prompts;
 use crate::settings::DataDirArg;
 use crate::show::Events;
 use crate::stored_events::StoredEvents;
@@ -65,7 +66,9 @@ pub(crate) fn run(args: &LogsArgs) -> Result<(), ExpectedError> {
         for turn in first..=latest {
             let mut rest = StoredEvents::of(session.id, turn);
             while let Some(page) = rest.page(&hub).await? {
-                page.events.iter().for_each(|event| printer.print(event));
+                for event in page.events {
+                    printer.print(&hub, event).await;
+                }
             }
             next = rest.next();
         }
@@ -75,7 +78,7 @@ pub(crate) fn run(args: &LogsArgs) -> Result<(), ExpectedError> {
         let mut follower = Follower::session(&hub.client, session.id, next);
         loop {
             match follower.next().await.map_err(|error| hub.explain(error))? {
-                StreamItem::Event { kind: None, data } => printer.print(&data),
+                StreamItem::Event { kind: None, data } => printer.print(&hub, data).await,
                 StreamItem::Event { .. } | StreamItem::Connected => {}
                 StreamItem::Disconnected => output::say("plexus: Disconnected. Reconnecting…"),
             }
@@ -91,11 +94,12 @@ struct Printer {
 }
 
 impl Printer {
-    fn print(&mut self, event: &Value) {
+    async fn print(&mut self, hub: &HubClient, mut event: Value) {
         if self.json {
-            output::json_line(event);
+            output::json_line(&event);
             return;
         }
+        prompts::add_text(hub, &mut event["event"]).await;
         let turn = event["turn"].as_u64().unwrap_or(self.turn);
         if turn != self.turn {
             self.turn = turn;

@@ -64,13 +64,13 @@ async fn watch(hub: &HubClient, args: &LsArgs) -> Result<(), ExpectedError> {
     let json = &args.json;
     let mut changes = Follower::changes(&hub.client);
     let mut resized = signal(SignalKind::window_change()).map_err(system)?;
-    let mut shown: Option<String> = None;
+    let mut shown: Option<Listing> = None;
     loop {
         let change = tokio::select! {
             change = changes.next() => change.map_err(|error| hub.explain(error))?,
             _ = resized.recv() => {
-                if let Some(table) = shown.as_deref().filter(|_| !json.json && std::io::stdout().is_terminal()) {
-                    draw(table);
+                if let Some(listing) = shown.as_ref().filter(|_| !json.json && std::io::stdout().is_terminal()) {
+                    draw(listing);
                 }
                 continue;
             }
@@ -83,8 +83,8 @@ async fn watch(hub: &HubClient, args: &LsArgs) -> Result<(), ExpectedError> {
                     Err(ExpectedError::NoHub(_) | ExpectedError::Lost(_)) => continue,
                     sessions => sessions?,
                 };
-                let now = tree(&sessions);
-                if shown.as_deref() == Some(&now) {
+                let now = Listing::of(&sessions);
+                if shown.as_ref() == Some(&now) {
                     continue;
                 }
                 if json.json {
@@ -99,10 +99,10 @@ async fn watch(hub: &HubClient, args: &LsArgs) -> Result<(), ExpectedError> {
 }
 
 /// Clears a terminal and prints as much as fits, and how many rows do not; elsewhere prints each state below the previous one.
-fn draw(table: &str) {
+fn draw(listing: &Listing) {
     let stdout = std::io::stdout();
     if !stdout.is_terminal() {
-        output::print(&format!("{table}\n"));
+        output::print(&format!("{}\n", listing.fitted(usize::MAX, usize::MAX)));
         return;
     }
     let (rows, columns) = match tcgetwinsize(&stdout) {
@@ -111,18 +111,62 @@ fn draw(table: &str) {
         }
         _ => (24, 80),
     };
-    output::print(&format!("\x1b[H\x1b[2J{}", fitted(table, rows - 1, columns)));
+    output::print(&format!("\x1b[H\x1b[2J{}", listing.fitted(rows - 1, columns)));
 }
 
-/// The part of a table that fits in this many rows and columns. A missing part is marked.
-fn fitted(table: &str, rows: usize, columns: usize) -> String {
-    let count = table.lines().count();
-    let room = if count > rows { rows.saturating_sub(1) } else { rows };
-    let mut lines: Vec<String> = table.lines().take(room).map(|line| cut(line, columns)).collect();
-    if count > room {
-        lines.push(cut(&format!("… and {} more", count - room), columns));
+/// The lines of the list.
+#[derive(Debug, PartialEq, Eq)]
+struct Listing {
+    heading: String,
+    rows: Vec<ListedRow>,
+}
+
+/// The line of a session.
+#[derive(Debug, PartialEq, Eq)]
+struct ListedRow {
+    text: String,
+    /// Whether the session waits for an answer of a person.
+    waits: bool,
+}
+
+impl Listing {
+    fn of(sessions: &[SessionView]) -> Self {
+        let table = tree(sessions);
+        let mut lines = table.lines().map(str::to_owned);
+        let heading = lines.next().unwrap_or_default();
+        let rows = lines.zip(sessions).map(|(text, session)| ListedRow { text, waits: waits(session) });
+        Self { heading, rows: rows.collect() }
     }
-    lines.join("\n")
+
+    /// The part that fits in this many rows and columns. If rows are left out, sessions that wait come first, and the number of
+    /// missing rows is shown.
+    fn fitted(&self, rows: usize, columns: usize) -> String {
+        let mut lines = vec![cut(&self.heading, columns)];
+        if self.rows.len() < rows {
+            lines.extend(self.rows.iter().map(|row| cut(&row.text, columns)));
+            return lines.join("\n");
+        }
+        let (waiting, others): (Vec<_>, Vec<_>) = self.rows.iter().partition(|row| row.waits);
+        let room = rows.saturating_sub(2);
+        let ordered = waiting.iter().chain(&others);
+        lines.extend(ordered.take(room).map(|row| cut(&row.text, columns)));
+        let hidden = match waiting.len().saturating_sub(room) {
+            0 => String::new(),
+            hidden => format!(", {hidden} of them waiting for you"),
+        };
+        lines.push(cut(&format!("… and {} more{hidden}", self.rows.len().saturating_sub(room)), columns));
+        // The smallest terminal shows the number alone.
+        lines.split_off(lines.len().saturating_sub(rows.max(1))).join("\n")
+    }
+}
+
+/// Whether a session waits for an answer of a person.
+fn waits(session: &SessionView) -> bool {
+    use Attention::{Budget, Permission, Plan, Question};
+    let asks = |attention: &Attention| matches!(attention, Permission | Question | Plan | Budget);
+    session.status == Status::AwaitingPermission
+        || session.pending_approvals > 0
+        || session.attention.iter().any(asks)
 }
 
 /// The start of a line that fits in this many columns.
@@ -201,13 +245,27 @@ pub(crate) fn status(status: Status) -> &'static str {
 mod tests {
     use super::*;
 
+    fn listing(rows: &[(&str, bool)]) -> Listing {
+        let rows = rows.iter().map(|(text, waits)| ListedRow { text: (*text).to_owned(), waits: *waits });
+        Listing { heading: "NAME  STATE".to_owned(), rows: rows.collect() }
+    }
+
     #[test]
     fn rows_and_columns_that_do_not_fit_are_marked() {
-        let table = "NAME  STATE\na     idle\nb     running\nc     idle";
-        assert_eq!(fitted(table, 4, 80), table);
-        assert_eq!(fitted(table, 3, 80), "NAME  STATE\na     idle\n… and 2 more");
-        assert_eq!(fitted(table, 1, 80), "… and 4 more");
-        assert_eq!(fitted(table, 4, 8), "NAME  S…\na     i…\nb     r…\nc     i…");
+        let idle = listing(&[("a     idle", false), ("b     running", false), ("c     idle", false)]);
+        assert_eq!(idle.fitted(4, 80), "NAME  STATE\na     idle\nb     running\nc     idle");
+        assert_eq!(idle.fitted(3, 80), "NAME  STATE\na     idle\n… and 2 more");
+        assert_eq!(idle.fitted(1, 80), "… and 3 more");
+        assert_eq!(idle.fitted(4, 8), "NAME  S…\na     i…\nb     r…\nc     i…");
         assert_eq!(cut("漢字漢字", 6), "漢字…");
+    }
+
+    #[test]
+    fn sessions_that_wait_come_first_if_rows_are_left_out() {
+        let some = listing(&[("a", false), ("b", true), ("c", false), ("d", true)]);
+        assert_eq!(some.fitted(5, 80), "NAME  STATE\na\nb\nc\nd");
+        assert_eq!(some.fitted(4, 80), "NAME  STATE\nb\nd\n… and 2 more");
+        assert_eq!(some.fitted(3, 80), "NAME  STATE\nb\n… and 3 more, 1 of them waiting for you");
+        assert_eq!(some.fitted(1, 80), "… and 4 more, 2 of them waiting for you");
     }
 }

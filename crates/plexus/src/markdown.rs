@@ -1,7 +1,11 @@
-//! Renders an agent's Markdown for a terminal: headings, lists, quotes, code and emphasis, with words wrapped at the width. Each text is
+//! Renders an agent's Markdown for a terminal: headings, lists, quotes, tables, code and emphasis, with words wrapped at the width. Each text is
 //! escaped after parsing, because an entity such as `&#27;` becomes a control character only then. Links show their address.
 
-use pulldown_cmark::{Event, Parser, Tag, TagEnd};
+mod table;
+
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+
+use self::table::Table;
 
 use crate::escape::clean;
 use crate::paint::{Ink, Paint};
@@ -30,13 +34,36 @@ pub(crate) fn render(text: &str, width: usize, paint: Paint) -> Vec<String> {
         mark: None,
         links: Vec::new(),
         code: None,
+        table: None,
         gap: false,
     };
-    for event in Parser::new(text) {
+    for event in Parser::new_ext(text, Options::ENABLE_TABLES) {
         page.event(event);
     }
     page.end_paragraph();
     page.lines
+}
+
+/// The text as it is, except that its tables are rendered, each line at most `width` columns wide. The result is not escaped.
+pub(crate) fn with_tables(text: &str, width: usize) -> String {
+    let (mut out, mut at, mut depth) = (String::new(), 0, 0_usize);
+    for (event, range) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {
+        match event {
+            Event::Start(tag) => {
+                // The lines of a table in a list or a quote have a prefix.
+                if let (0, Tag::Table(_), Some(source)) = (depth, tag, text.get(range.clone())) {
+                    out.push_str(text.get(at..range.start).unwrap_or_default());
+                    out.push_str(&render(source, width, Paint::Plain).join("\n"));
+                    out.push('\n');
+                    at = range.end;
+                }
+                depth += 1;
+            }
+            Event::End(_) => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    out + text.get(at..).unwrap_or_default()
 }
 
 #[derive(Debug)]
@@ -58,6 +85,8 @@ struct Page {
     links: Vec<String>,
     /// The text of an open code block.
     code: Option<String>,
+    /// The open table.
+    table: Option<Table>,
     /// A blank line precedes the next block.
     gap: bool,
 }
@@ -122,6 +151,16 @@ impl Page {
                 self.indents.push(" ".repeat(mark.len()));
                 self.mark = Some(mark);
             }
+            Tag::Table(aligns) => {
+                self.end_paragraph();
+                self.table = Some(Table::new(aligns));
+            }
+            Tag::TableHead | Tag::TableRow => {
+                if tag == Tag::TableHead {
+                    self.inks.push(Ink::Strong);
+                }
+                self.table.iter_mut().for_each(Table::start_row);
+            }
             Tag::Emphasis => self.inks.push(Ink::Emphasis),
             Tag::Strong => self.inks.push(Ink::Strong),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => self.links.push(dest_url.to_string()),
@@ -158,6 +197,21 @@ impl Page {
                     self.write(&[]);
                 }
                 self.indents.pop();
+            }
+            TagEnd::TableCell => {
+                let cell = std::mem::take(&mut self.paragraph).into_iter().flatten().collect();
+                if let Some(table) = &mut self.table {
+                    table.add(cell);
+                }
+            }
+            TagEnd::TableHead => drop(self.inks.pop()),
+            TagEnd::Table => {
+                let table = self.table.take().unwrap_or_default();
+                for line in table.lines(self.room()) {
+                    let text: String = line.iter().map(|span| self.paint.ink(span.ink, &span.text)).collect();
+                    self.line(&text);
+                }
+                self.gap = true;
             }
             TagEnd::Emphasis | TagEnd::Strong => drop(self.inks.pop()),
             TagEnd::Link | TagEnd::Image => {
@@ -314,6 +368,64 @@ mod tests {
     }
 
     #[test]
+    fn a_table_has_aligned_columns() {
+        let text = "Before\n\n| Name | Count | 日本 |\n|---|--:|:-:|\n| `a` | 12 | x |\n| longer **name** | 3 | 日本語 |\n\nAfter";
+        assert_eq!(
+            plain(text, 60),
+            [
+                "Before",
+                "",
+                "Name         Count   日本",
+                "-----------  -----  ------",
+                "`a`             12    x",
+                "longer name      3  日本語",
+                "",
+                "After"
+            ]
+        );
+        let coloured = render("| A |\n|---|\n| b |", 60, Paint::Colours);
+        assert_eq!(coloured, ["\u{1b}[1mA\u{1b}[0m", "\u{1b}[2m-\u{1b}[0m", "b"]);
+    }
+
+    #[test]
+    fn tables_in_other_text_are_rendered_and_the_rest_stays() {
+        let text = "# Head\n\n| A | B |\n|---|---|\n| one | two |\n\n*rest*\n";
+        assert_eq!(with_tables(text, 40), "# Head\n\nA    B\n---  ---\none  two\n\n*rest*\n");
+        assert_eq!(with_tables("a | b\n", 40), "a | b\n");
+    }
+
+    #[test]
+    fn a_wide_table_is_wrapped_and_then_listed() {
+        let text = "| File | What it does |\n|---|---|\n| src/main.rs | starts the program and parses the words |\n| b | c |";
+        assert_eq!(
+            plain(text, 30),
+            [
+                "File         What it does",
+                "-----------  -----------------",
+                "src/main.rs  starts the",
+                "             program and",
+                "             parses the words",
+                "b            c"
+            ]
+        );
+        let many = "| One | Two | Three | Four |\n|---|---|---|---|\n| first cell | second | third | fourth cell |\n| a | b | c | d |";
+        assert_eq!(
+            plain(many, 20),
+            [
+                "One: first cell",
+                "Two: second",
+                "Three: third",
+                "Four: fourth cell",
+                "--",
+                "One: a",
+                "Two: b",
+                "Three: c",
+                "Four: d"
+            ]
+        );
+    }
+
+    #[test]
     fn colours_mark_code_and_emphasis() {
         assert_eq!(
             render("a `b` *c* **d**", 40, Paint::Colours),
@@ -330,18 +442,21 @@ mod tests {
 
     #[test]
     fn no_text_becomes_a_control_character() {
-        let hostile =
-            "&#27;[2J \u{1b}[31m\r `\u{9b}1m` [x](\u{202e}y) &#x202e; <b \u{7}>\n\n```\n\u{1b}]0;x\u{7}\n```";
+        let hostile = "&#27;[2J \u{1b}[31m\r `\u{9b}1m` [x](\u{202e}y) &#x202e; <b \u{7}>\n\n| &#27;[2J |\n|---|\n| \u{202e}\u{9b} |\n\n```\n\u{1b}]0;x\u{7}\n```";
         for paint in [Paint::Plain, Paint::Colours] {
             let lines = render(hostile, 30, paint).join("\n");
-            let own = lines.replace("\u{1b}[36m", "").replace("\u{1b}[2m", "").replace("\u{1b}[0m", "");
+            let own = lines
+                .replace("\u{1b}[36m", "")
+                .replace("\u{1b}[1m", "")
+                .replace("\u{1b}[2m", "")
+                .replace("\u{1b}[0m", "");
             assert!(!own.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}'), "{own:?}");
         }
     }
 
     #[test]
     fn no_line_is_wider_than_the_width() {
-        let text = "# A long heading of words\n\n- item `with code that is long` and [link](https://example.com/a/b/c)\n  - nested item with several words\n\n> quoted words that go on\n\n    code that is long, too";
+        let text = "# A long heading of words\n\n- item `with code that is long` and [link](https://example.com/a/b/c)\n  - nested item with several words\n\n> quoted words that go on\n\n| a column | another `column` |\n|---|---|\n| words that go on | 日本語日本語日本語 |\n\n    code that is long, too";
         for width in 14..60 {
             for line in plain(text, width) {
                 assert!(columns(&line) <= width, "{width}: {line}");

@@ -1,4 +1,5 @@
-//! `plexus rm`: deletes sessions and all sessions below them. It shows what is lost and asks first. Worktrees with changes stay.
+//! `plexus rm`: deletes sessions and all sessions below them. It shows what is lost and asks first. Worktrees with work that
+//! is not committed and merged stay.
 
 use clap::Args;
 use plexus_protocol::claudecode::{DeleteResult, SessionView};
@@ -13,7 +14,7 @@ use crate::terminal::one_line;
 /// Arguments of `plexus rm`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The processes are stopped and the names become free. The audit log stays, and so do worktrees with changes.\n\n\
+    after_help = "The processes are stopped and the names become free. The audit log stays, and so do worktrees with work that is not committed and merged.\n\n\
     Example:\n  plexus rm fixer reviewer"
 )]
 pub(crate) struct RmArgs {
@@ -71,9 +72,13 @@ fn described(session: &SessionView) -> String {
 fn outcome(worktree: &LeftWorktree) -> String {
     let path = one_line(&worktree.path, 200);
     let branch = one_line(&worktree.branch, 100);
+    let why = match &worktree.error {
+        Some(why) => one_line(why, 200),
+        None => worktree.would_lose.iter().map(|loss| one_line(loss, 800)).collect::<Vec<_>>().join("; "),
+    };
     match (worktree.kept, &worktree.error) {
-        (false, _) => format!("deleted its unchanged worktree {path}"),
-        (true, None) => format!("kept its worktree {path} (branch {branch}), because it has changes"),
-        (true, Some(why)) => format!("kept its worktree {path} (branch {branch}): {}", one_line(why, 200)),
+        (false, None) => format!("deleted its worktree {path} and branch {branch}"),
+        (false, Some(_)) => format!("cannot delete its worktree {path} (branch {branch}): {why}"),
+        (true, _) => format!("kept its worktree {path} (branch {branch}): {why}"),
     }
 }

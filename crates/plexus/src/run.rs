@@ -18,7 +18,8 @@ use crate::error::{ExpectedError, system};
 use crate::hub::{HubClient, JsonArg, block_on};
 use crate::settings::DataDirArg;
 use crate::terminal_session::{OutputMode, Purpose, Start, TerminalSession, output_mode};
-use crate::{attached, environment, output};
+use crate::typed::Typed;
+use crate::{attachments, environment, output};
 
 /// Arguments of `plexus run`.
 #[derive(Debug, Args)]
@@ -102,7 +103,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), ExpectedError> {
         };
         let name = args.name.clone().unwrap_or_else(free_name);
         let prompt = args.prompt.as_deref().map(given::prompt).transpose()?;
-        let attachments = attached::read(&args.attach)?;
+        let attachments = attachments::read(&args.attach)?;
         let mcp_servers = args.mcp.as_deref().map(given::mcp_servers).transpose()?;
         let hooks = args.hooks.as_deref().map(given::hooks).transpose()?;
         let output_mode = output_mode(args.json);
@@ -175,6 +176,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), ExpectedError> {
             turn: 1,
             status: Status::Running,
             cost_usd: 0.0,
+            own_turn: Some(1),
             cursor: cursor.unwrap_or_default(),
         };
         let mut terminal = TerminalSession::new(&hub, &start, output_mode);
@@ -185,7 +187,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), ExpectedError> {
             );
         } else if args.worktree {
             let ended = worktree::Ended { id, name: &name, dir: &dir };
-            worktree::finish(&hub, &ended, output_mode, terminal.typed()).await?;
+            worktree::finish(&hub, &ended, output_mode, &mut Typed::new()).await?;
         }
         outcome(status)
     })

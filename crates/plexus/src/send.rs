@@ -11,7 +11,7 @@ use crate::error::{ExpectedError, system};
 use crate::hub::{HubClient, JsonArg, block_on};
 use crate::run::given;
 use crate::settings::DataDirArg;
-use crate::{attached, output};
+use crate::{attachments, output};
 
 /// Arguments of `plexus send`.
 #[derive(Debug, Args)]
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &SendArgs) -> Result<(), ExpectedError> {
             [one] => given::prompt(one)?,
             several => several.join(" "),
         };
-        let attachments = attached::read(&args.attach)?;
+        let attachments = attachments::read(&args.attach)?;
         let hub = HubClient::reach(&args.data_dir).await?;
         let session = hub.session(&args.session).await?;
         let mut message = json!({"session_id": session.id, "prompt": text});

@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use plexus_protocol::Object;
 use serde_json::Value;
 
-use crate::attached;
 use crate::escape::safe;
-use crate::model_errors;
+use crate::notices;
 use crate::plural::counted;
+use crate::prompts;
 use crate::review::{Row, change, fit};
 use crate::terminal::{one_line, size, tool_line};
 
@@ -74,7 +74,7 @@ fn event(event: &Value) -> Option<String> {
     let text = |key: &str| event[key].as_str().unwrap_or_default();
     let inner = if event["parent_tool_use_id"].is_string() { "  " } else { "" };
     let line = match text("type") {
-        "content" => indented(&safe(text("text").trim_end()), inner),
+        "content" => indented(&prompts::distinct(&safe(text("text").trim_end())), inner),
         "thinking" => format!("{inner}~ {}", one_line(text("text"), WIDTH)),
         "tool_use" => {
             let empty = serde_json::Map::new();
@@ -103,13 +103,13 @@ fn event(event: &Value) -> Option<String> {
             let stderr = event["stderr"].as_array().into_iter().flatten().filter_map(Value::as_str);
             let shown_stderr: String =
                 stderr.map(|line| format!("\n  | {}", one_line(line, WIDTH))).collect();
-            let advice = model_errors::advice(text("message"));
+            let advice = notices::advice(text("message"));
             let advice = advice.map(|advice| format!("\n! {advice}")).unwrap_or_default();
             format!("! {}{shown_stderr}{advice}", safe(text("message").trim_end()))
         }
-        "start" => return attached::lines(&event["attachments"]),
-        "system" if text("subtype") == "sent" => return attached::lines(&event["data"]["attachments"]),
-        "system" => format!("! {}", model_errors::notice(event)?),
+        "start" => return prompts::lines(event),
+        "system" if text("subtype") == "sent" => return prompts::lines(event),
+        "system" => format!("! {}", notices::notice(event)?),
         _ => return None,
     };
     Some(line)

@@ -2,8 +2,9 @@
 
 use clap::Args;
 
-use crate::each_session::SessionsArgs;
+use crate::each_session::{Act, SessionsArgs};
 use crate::error::ExpectedError;
+use crate::interrupt::is_working;
 
 /// Arguments of `plexus stop`.
 #[derive(Debug, Args)]
@@ -17,5 +18,10 @@ pub(crate) struct StopArgs {
 
 /// Stops the sessions in sequence.
 pub(crate) fn run(args: &StopArgs) -> Result<(), ExpectedError> {
-    args.sessions.call_each("claudecode.stop", "stopped")
+    args.sessions.call_each(&Act {
+        method: "claudecode.stop",
+        done: "stopped",
+        applies: |session| session.pid.is_some() || is_working(session.status),
+        nothing: "has no running process, and no session below it has one",
+    })
 }

@@ -3,8 +3,6 @@
 
 use std::io::BufRead as _;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::ioctl_fionread;
 use rustix::process::getpgrp;
 use rustix::termios::{QueueSelector, tcflush, tcgetpgrp};
 use tokio::sync::mpsc;
@@ -54,52 +52,10 @@ impl Typed {
         // Fails without a terminal; then there is nothing to discard.
         let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
     }
-
-    /// Discards input that was typed without a prompt, and returns what it was. It does not wait for input.
-    pub(crate) fn discard_unprompted(&mut self) -> UnpromptedInput {
-        let waiting = ioctl_fionread(std::io::stdin()).is_ok_and(|bytes| bytes > 0);
-        if !is_foreground() {
-            return UnpromptedInput::Nothing;
-        }
-        let found = match (waiting || !self.lines.is_empty(), is_readable()) {
-            (true, _) => UnpromptedInput::Lines,
-            // Readable without a byte: this is how a terminal reports Ctrl-D.
-            (false, true) => UnpromptedInput::End,
-            (false, false) => return UnpromptedInput::Nothing,
-        };
-        self.discard();
-        found
-    }
-
-    /// Discards the input typed for this program, so that the shell does not run it afterwards.
-    pub(crate) fn discard_at_end(&mut self) {
-        if is_foreground() {
-            self.discard();
-        }
-    }
-}
-
-/// Input that was typed without a prompt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UnpromptedInput {
-    /// At least one line.
-    Lines,
-    /// Ctrl-D.
-    End,
-    /// No line.
-    Nothing,
-}
-
-/// Whether a read of stdin would return at once, with bytes or with the end of input.
-fn is_readable() -> bool {
-    let stdin = std::io::stdin();
-    let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut ready, Some(&now)).is_ok_and(|count| count > 0) && ready[0].revents() == PollFlags::IN
 }
 
 /// Whether this program is in the foreground. Otherwise the input is for another program, and the system stops a background program
 /// that touches it.
-fn is_foreground() -> bool {
+pub(crate) fn is_foreground() -> bool {
     tcgetpgrp(std::io::stdin()).is_ok_and(|group| group == getpgrp())
 }

@@ -17,6 +17,7 @@ use crate::error::{ExpectedError, system};
 use crate::hub::{ANSWERED_WITHIN, HubClient, JsonArg, block_on};
 use crate::settings::DataDirArg;
 use crate::settings::claude::launcher_parser;
+use crate::terminal::one_line;
 use crate::{environment, output, systemd};
 
 /// How long a hub may take to start.
@@ -58,16 +59,79 @@ pub(crate) fn run(args: &UpArgs) -> Result<(), ExpectedError> {
     }
     let hub = HubClient::of(&args.data_dir)?;
     let outcome = block_on(start(&hub, &serve_args(args)?))?;
+    if matches!(outcome, StartOutcome::AlreadyRunning) {
+        check_settings(&hub, args)?;
+    }
     let pid = pid(&hub.dir);
     if args.json.json {
         output::json(
             &json!({"started": matches!(outcome, StartOutcome::Started), "pid": pid, "data_dir": hub.dir}),
         );
     } else if matches!(outcome, StartOutcome::AlreadyRunning) {
-        let pid = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
-        output::print(&format!("a hub is running in {}{pid}", hub.dir.display()));
+        output::print(&format!("a hub is running in {}{}", hub.dir.display(), process(pid)));
     }
     Ok(())
+}
+
+fn process(pid: Option<u64>) -> String {
+    pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
+}
+
+/// An error if the flags ask for other settings than those of the running hub, which keeps its own. Variables of the shell only cause a
+/// warning, because they are often set for every command.
+fn check_settings(hub: &HubClient, args: &UpArgs) -> Result<(), ExpectedError> {
+    let announced = announced(&hub.dir);
+    let flags = differences(&announced, args.listen, args.claude.as_ref())?;
+    let keeps = format!(
+        "the hub that is running in {}{} keeps its own settings",
+        hub.dir.display(),
+        process(announced["pid"].as_u64())
+    );
+    let restart = "to change them, stop it and its agents with `plexus down` and run this command again";
+    if !flags.is_empty() {
+        return Err(ExpectedError::Refused(format!("{keeps}: {}; {restart}", flags.join(", and "))));
+    }
+    let listen = std::env::var("PLEXUS_LISTEN").ok().and_then(|listen| listen.parse().ok());
+    let claude = std::env::var_os("PLEXUS_CLAUDE").and_then(|claude| Launcher::parse(claude).ok());
+    // A flag takes precedence over its variable.
+    let listen = listen.filter(|_| args.listen.is_none());
+    let claude = claude.filter(|_| args.claude.is_none());
+    let variables = differences(&announced, listen, claude.as_ref())?;
+    if !variables.is_empty() {
+        let variables = variables.join(", and ");
+        output::say(&format!("plexus: warning: {keeps}: {variables}, as in the environment; {restart}"));
+    }
+    Ok(())
+}
+
+/// What differs in the running hub.
+fn differences(
+    announced: &Value,
+    listen: Option<SocketAddr>,
+    claude: Option<&Launcher>,
+) -> Result<Vec<String>, ExpectedError> {
+    let mut differences = Vec::new();
+    if let Some(wanted) = listen {
+        let url = announced["url"].as_str().unwrap_or_default();
+        let address = url.strip_prefix("http://").unwrap_or(url);
+        // Port 0 stands for any port.
+        let same = address.parse::<SocketAddr>().is_ok_and(|address| {
+            address.ip() == wanted.ip() && (wanted.port() == 0 || address.port() == wanted.port())
+        });
+        if !same {
+            differences.push(format!("it listens on {}, not on {wanted}", one_line(address, 60)));
+        }
+    }
+    if let Some(wanted) = claude {
+        let wanted = wanted.clone().located().map_err(system)?;
+        let running = serde_json::from_value::<Launcher>(announced["claude"].clone()).ok();
+        if running.as_ref() != Some(&wanted) {
+            let running = running.map_or("unknown".to_owned(), |running| running.to_setting());
+            let [running, wanted] = [running, wanted.to_setting()].map(|text| one_line(&text, 200));
+            differences.push(format!("its --claude is `{running}`, not `{wanted}`"));
+        }
+    }
+    Ok(differences)
 }
 
 /// The arguments of `plexus serve` besides the data directory.
@@ -110,8 +174,7 @@ async fn start(hub: &HubClient, serve_args: &[String]) -> Result<StartOutcome, E
     if std::env::var_os(plexus_agent::SESSION_ID_VARIABLE).is_some() {
         return Err(ExpectedError::NoHub(hub.dir.clone()));
     }
-    let unusable =
-        |error: io::Error| ExpectedError::Settings(format!("cannot use {}: {error}", hub.dir.display()));
+    let unusable = |error: io::Error| ExpectedError::DataDir { dir: hub.dir.clone(), error };
     DirBuilder::new().recursive(true).mode(0o700).create(&hub.dir).map_err(unusable)?;
     let lock = private(&hub.dir.join("up.lock")).map_err(unusable)?;
     lock.lock().map_err(system)?;

@@ -69,7 +69,9 @@ async fn an_agent_works_in_its_own_worktree(world: World) -> anyhow::Result<()> 
     let expected = json!({"path": path_of(&unchanged), "branch": branch_of(&unchanged), "kept": false});
     assert_eq!(gone, json!({"type": "ok", "session_id": idle, "worktree": expected}));
     let kept = delete(&world, &session).await?;
-    let expected = json!({"path": path_of(&begun), "branch": branch_of(&begun), "kept": true});
+    let would_lose = ["2 files are not committed (a.txt, new.txt)"];
+    let expected =
+        json!({"path": path_of(&begun), "branch": branch_of(&begun), "kept": true, "would_lose": would_lose});
     assert_eq!(kept, json!({"type": "ok", "session_id": session, "worktree": expected}));
     assert!(path.join("new.txt").exists() && !Path::new(&text(&unchanged["path"])).exists());
     let branches = checkout.repo()?;

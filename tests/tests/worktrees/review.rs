@@ -110,7 +110,7 @@ async fn a_worktree_is_reviewed_committed_and_merged() -> anyhow::Result<()> {
     assert_eq!((&**first, &**second), ("commit", "merge"));
     assert_eq!((&commit_detail["after"], &commit_detail["digest"]), (&json!(head), &review["digest"]));
     assert_eq!((&merge_detail["after"], &merge_detail["head"]), (&merged["after"], &json!(head)));
-    assert_eq!(delete(&world, &session).await?["worktree"]["kept"], true, "its branch still has the commit");
+    assert_eq!(delete(&world, &session).await?["worktree"]["kept"], false, "everything is merged");
     Ok(())
 }
 

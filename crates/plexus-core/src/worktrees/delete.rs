@@ -1,10 +1,10 @@
-//! Handles the worktrees of deleted sessions: an unchanged worktree is deleted, a changed one is kept and reported. A
+//! Handles the worktrees of deleted sessions: a worktree is deleted if no work is lost with it; otherwise it is kept and reported. A
 //! note survives a crash of the hub, so that the next hub finds exactly the worktrees that it has to clean up.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use plexus_files::IsUnchanged;
+use plexus_files::FindLosses;
 use plexus_protocol::SessionId;
 use plexus_protocol::worktree::{LeftWorktree, Worktree};
 use plexus_store::{SessionRow, StoreError};
@@ -17,8 +17,10 @@ use plexus_book::kill_point;
 
 /// The state of a worktree without a session.
 enum Contents {
-    Unchanged,
-    Changed,
+    /// Everything is saved elsewhere, or there is nothing.
+    Saved,
+    /// Work that is only there, a clause for each kind.
+    Unsaved(Vec<String>),
     Unknown(WorkError),
 }
 
@@ -40,10 +42,10 @@ impl Worktrees {
             return kept_worktree(worktree, Some("another session works in it".to_owned()));
         }
         match self.contents(session, &worktree).await {
-            Contents::Unchanged => {}
-            Contents::Changed => {
+            Contents::Saved => {}
+            Contents::Unsaved(would_lose) => {
                 erase_note(&self.parts, session);
-                return kept_worktree(worktree, None);
+                return LeftWorktree { would_lose, ..kept_worktree(worktree, None) };
             }
             Contents::Unknown(error) => {
                 erase_note(&self.parts, session);
@@ -62,19 +64,19 @@ impl Worktrees {
     }
 
     async fn contents(&self, session: SessionId, worktree: &Worktree) -> Contents {
-        match self.is_unchanged(session, worktree.clone()).await {
-            Ok(true) => Contents::Unchanged,
-            Ok(false) => Contents::Changed,
+        match self.losses(session, worktree.clone()).await {
+            Ok(losses) if losses.is_empty() => Contents::Saved,
+            Ok(losses) => Contents::Unsaved(losses),
             Err(error) => Contents::Unknown(error),
         }
     }
 
-    async fn is_unchanged(&self, session: SessionId, worktree: Worktree) -> Result<bool, WorkError> {
+    async fn losses(&self, session: SessionId, worktree: Worktree) -> Result<Vec<String>, WorkError> {
         let record = record(&self.parts.settings, session);
         // A worktree without a record may already be deleted.
         let initial = off_thread(move || record.initial_state()).await.ok();
         let (index, baseline) = initial.map(|initial| (initial.index, initial.baseline)).unzip();
-        let verb = IsUnchanged { worktree, baseline };
+        let verb = FindLosses { worktree, baseline };
         Ok(self.parts.files.call(verb, index.as_deref(), &mut tokio::io::sink()).await??)
     }
 
@@ -120,18 +122,19 @@ impl Worktrees {
         let Note { session, stage, worktree } = note;
         // Before its record was taken, only the hub had written to the worktree.
         let untouched = stage == Stage::Creating && !record(&self.parts.settings, session).is_complete();
-        let contents = if untouched { Contents::Unchanged } else { self.contents(session, &worktree).await };
+        let contents = if untouched { Contents::Saved } else { self.contents(session, &worktree).await };
         let path = worktree.path.clone();
         match contents {
-            Contents::Changed => {
+            Contents::Unsaved(losses) => {
                 erase_note(&self.parts, session);
-                tracing::warn!(%session, path, "a worktree without a session is kept, because it has changes");
+                let losses = losses.join("; ");
+                tracing::warn!(%session, path, losses, "a worktree without a session is kept");
             }
             Contents::Unknown(error) => {
                 tracing::warn!(%session, path, error = message_of(&error), "a worktree without a session is kept, \
                     because it cannot be compared");
             }
-            Contents::Unchanged => match self.remove(session, worktree).await {
+            Contents::Saved => match self.remove(session, worktree).await {
                 Ok(()) => {
                     if stage == Stage::Creating {
                         // The session never existed, so its directory contains nothing of value.
@@ -148,5 +151,5 @@ impl Worktrees {
 }
 
 fn kept_worktree(worktree: Worktree, error: Option<String>) -> LeftWorktree {
-    LeftWorktree { path: worktree.path, branch: worktree.branch, kept: true, error }
+    LeftWorktree { path: worktree.path, branch: worktree.branch, kept: true, would_lose: Vec::new(), error }
 }

@@ -11,7 +11,7 @@ use plexus_protocol::claudecode::{MergeHow, Person};
 use plexus_protocol::worktree::{BranchState, Worktree, WorktreeChanges};
 use plexus_worktree::{
     Baseline, BranchUpdate, CommitRequest, MergeRequest, Plan, PreparedCommit, PreparedMerge, Record,
-    Request, Shown, WorktreeDiff, WorktreeError, changes, diff, is_unchanged, prepare_commit, prepare_merge,
+    Request, Shown, WorktreeDiff, WorktreeError, changes, diff, losses, prepare_commit, prepare_merge,
     update,
 };
 
@@ -109,7 +109,12 @@ impl FreshCheckout {
     }
 
     pub fn is_unchanged(&self) -> Result<bool, WorktreeError> {
-        is_unchanged(&self.worktree, Some(&self.record.initial_state()?))
+        Ok(losses(&self.worktree, Some(&self.record.initial_state()?))?.is_empty())
+    }
+
+    pub fn losses(&self) -> Vec<String> {
+        let initial_state = self.record.initial_state().unwrap();
+        losses(&self.worktree, Some(&initial_state)).unwrap().iter().map(ToString::to_string).collect()
     }
 
     pub fn changes(&self) -> Result<WorktreeChanges, WorktreeError> {

@@ -29,6 +29,25 @@ pub(crate) fn wrap(line: &str, width: usize) -> Vec<String> {
     pieces
 }
 
+/// Cuts an escaped line at blanks into pieces of at most `width` columns. A longer word is cut.
+pub(crate) fn wrap_words(line: &str, width: usize) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    for word in line.split(' ').filter(|word| !word.is_empty()) {
+        let used = pieces.last().map_or(0, |piece| columns(piece));
+        let room = width.saturating_sub(used + usize::from(used > 0));
+        if columns(word) <= room {
+            if let Some(piece) = pieces.last_mut() {
+                piece.push_str(if used > 0 { " " } else { "" });
+                piece.push_str(word);
+            }
+            continue;
+        }
+        pieces.pop_if(|piece| piece.is_empty());
+        pieces.extend(wrap(word, width));
+    }
+    pieces
+}
+
 /// The end of an escaped line, in at most `width` columns.
 pub(crate) fn end(line: &str, width: usize) -> &str {
     let mut left = width;
@@ -66,6 +85,8 @@ mod tests {
     fn lines_are_cut_by_columns_not_by_bytes() {
         assert_eq!(wrap("aあい", 3), ["aあ", "い"]);
         assert_eq!(wrap("", 3), [""]);
+        assert_eq!(wrap_words("ab cd  efghijk l", 5), ["ab cd", "efghi", "jk l"]);
+        assert_eq!(wrap_words("", 5), [""]);
         assert_eq!(wrap("→→→", 4), ["→→", "→"], "wherever these are two columns wide");
         assert_eq!(cut("あいう", 4), "あ…");
         assert_eq!(cut("abc", 3), "abc");

@@ -1,26 +1,23 @@
 //! Answers approvals at the terminal: shows them in sequence and interprets typed lines. A line typed before an approval was shown never
 //! answers it, and no line allows a call that was not shown in full.
 
-use std::path::PathBuf;
-
 use plexus_protocol::claudecode::Status;
 use plexus_protocol::{Approval, ApprovalKind, ApprovalStatus, Object};
 use serde_json::{Value, json};
 
+use super::TerminalSession;
 use super::question::{self, TypedAnswer};
 use super::screen::{Bottom, OutputMode};
-use super::typed_command::TypedLine;
-use super::{Purpose, TerminalSession};
+use super::typing::Typing;
 use crate::answer_confirmation::{self, Outcome};
 use crate::approve::allow;
-use crate::client::CallError;
 use crate::error::ExpectedError;
 use crate::escape::exact;
 use crate::review::page::height_above;
 use crate::review::question::{Reply, confirm_free_text, questions};
 use crate::review::{self, Pager, Reviewed, Row};
 use crate::terminal::{now, one_line, size};
-use crate::{attached, remember, show};
+use crate::{remember, show};
 
 /// How the next typed line is interpreted.
 #[derive(Debug, Clone, PartialEq)]
@@ -114,6 +111,7 @@ impl TerminalSession<'_> {
 
     /// Shows the first open approval from its beginning.
     pub(super) fn show_next(&mut self) {
+        let before = self.typing();
         self.screen.set_bottom(Bottom::Empty);
         self.show_held_lines();
         let Some(reviewed) = self.open.front() else {
@@ -121,15 +119,16 @@ impl TerminalSession<'_> {
             if self.status == Status::AwaitingPermission {
                 self.status = Status::Running;
             }
-            return;
+            // Input typed after the last answer is for the agent.
+            return self.take_typed(Typing::Draft);
         };
         let next = match reviewed.approval.kind {
             ApprovalKind::Question => Awaiting::Answers(Object::new()),
             _ => Awaiting::Decision,
         };
         let rows = review::rows(reviewed, now());
-        self.typed.discard();
         self.show_pages(&rows, next);
+        self.take_typed(before);
     }
 
     /// Shows the first page; `next` follows the last one.
@@ -157,15 +156,17 @@ impl TerminalSession<'_> {
         let Some(resolved) = self.open.remove(position) else { return };
         if position == 0 {
             self.screen.say(&format!("plexus: {}", description(&resolved.approval)));
-            // A late answer must not become a message to the agent.
-            self.typed.discard();
+            if self.typing() == Typing::Answer {
+                // A late answer must not become a message to the agent.
+                let _ = self.keyboard.drain();
+            }
             self.show_next();
         }
     }
 
-    /// Interprets a typed line.
+    /// Interprets a line that was typed at the approval on the screen.
     pub(super) async fn handle_line(&mut self, line: String) -> Result<(), ExpectedError> {
-        let Some(reviewed) = self.open.front().cloned() else { return self.send(&line).await };
+        let Some(reviewed) = self.open.front().cloned() else { return Ok(()) };
         let approval = &reviewed.approval;
         match self.awaiting.clone() {
             Awaiting::Nothing => {}
@@ -306,82 +307,5 @@ impl TerminalSession<'_> {
         // From the start, because the screen may show an edited input or only the first page.
         self.show_next();
         Ok(())
-    }
-
-    /// Handles a line for the agent: a command of Plexus, or text.
-    async fn send(&mut self, line: &str) -> Result<(), ExpectedError> {
-        if self.purpose != Purpose::Stay || line.trim().is_empty() {
-            return Ok(());
-        }
-        match TypedLine::read(line) {
-            TypedLine::Text(text) => return self.send_text(&text).await,
-            TypedLine::Compact(instructions) => {
-                let params = json!({"session_id": self.id, "instructions": instructions});
-                let started = self.hub.client.call("claudecode.compact", params).await;
-                return self.report_refusal(started);
-            }
-            TypedLine::Attach(file) => self.attach_file(file),
-            TypedLine::AttachWhat => self.screen.say("plexus: name a file: /attach shot.png"),
-            TypedLine::Unknown(word) => self.screen.say(&format!(
-                "plexus: /{word} is not a command here. /compact [INSTRUCTIONS] and /attach FILE are; other text goes to the agent \
-                 literally. To send this line as text, start it with a space."
-            )),
-        }
-        Ok(())
-    }
-
-    /// Adds a file to the next message.
-    fn attach_file(&mut self, file: PathBuf) {
-        let mut files = self.attached.clone();
-        files.push(file);
-        match attached::read(&files) {
-            Ok(_) => {
-                self.attached = files;
-                self.screen.say("plexus: attached to your next line");
-            }
-            Err(error) => self.screen.say(&format!("plexus: {}", one_line(&error.to_string(), 400))),
-        }
-    }
-
-    /// Sends a message to the agent: into its turn, or as the next prompt.
-    async fn send_text(&mut self, line: &str) -> Result<(), ExpectedError> {
-        let mut words = json!({"session_id": self.id, "prompt": line});
-        if !self.attached.is_empty() {
-            // The files may have changed since.
-            match attached::read(&self.attached) {
-                Ok(files) => words["attachments"] = Value::Array(files),
-                Err(error) => {
-                    self.attached.clear();
-                    self.screen
-                        .say(&format!("plexus: {}; nothing was sent", one_line(&error.to_string(), 400)));
-                    return Ok(());
-                }
-            }
-        }
-        let (first, other) = match self.busy() {
-            true => ("claudecode.send", "claudecode.chat_async"),
-            false => ("claudecode.chat_async", "claudecode.send"),
-        };
-        let mut sent = self.hub.client.call(first, words.clone()).await;
-        // The turn may have ended or started meanwhile.
-        if matches!(&sent, Err(CallError::Refused { kind, .. }) if kind == "no_turn" || kind == "turn_in_progress")
-        {
-            sent = self.hub.client.call(other, words).await;
-        }
-        if sent.is_ok() {
-            self.attached.clear();
-        }
-        self.report_refusal(sent)
-    }
-
-    fn report_refusal(&mut self, sent: Result<Value, CallError>) -> Result<(), ExpectedError> {
-        match sent.map_err(|error| self.hub.explain(error)) {
-            Ok(_) => Ok(()),
-            Err(ExpectedError::Refused(why)) => {
-                self.screen.say(&format!("plexus: {why}"));
-                Ok(())
-            }
-            Err(error) => Err(error),
-        }
     }
 }

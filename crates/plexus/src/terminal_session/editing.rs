@@ -17,17 +17,20 @@ impl TerminalSession<'_> {
         text: Option<&str>,
     ) -> Result<(), ExpectedError> {
         let before = Editable::of(approval);
-        match editor::edit(&self.hub.dir, &before, text).await {
+        self.keyboard.lend();
+        let edited = editor::edit(&self.hub.dir, &before, text).await;
+        self.keyboard.take();
+        // Input typed for the editor answers nothing.
+        let _ = self.keyboard.drain();
+        match edited {
             Ok(Edited::Same) => self.cancel_edit("the input was not changed: "),
             Ok(Edited::Changed(input)) => {
                 let mut rows = vec![Row::new(Tone::Strong, "Your changes:")];
                 rows.extend(change::rows_of_edit(approval, &before.input, &input));
-                self.typed.discard();
                 self.show_pages(&rows, Awaiting::Changed(input));
             }
             Err(EditError::Invalid { why, text }) => {
                 self.screen.say(&format!("plexus: {}", one_line(&why, 200)));
-                self.typed.discard();
                 self.awaiting = Awaiting::Again(text);
             }
             Err(error) => self.cancel_edit(&format!("{error}: ")),

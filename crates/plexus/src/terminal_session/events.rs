@@ -21,7 +21,7 @@ const ACTION: usize = 200;
 impl TerminalSession<'_> {
     /// Handles an event of the session. Returns the status of its turn if the conversation ends with it.
     pub(super) async fn on_event(&mut self, item: StreamItem) -> Result<Option<Status>, ExpectedError> {
-        let (kind, data) = match item {
+        let (kind, mut data) = match item {
             StreamItem::Event { kind, data } => (kind, data),
             StreamItem::Connected => return Ok(None),
             StreamItem::Disconnected => {
@@ -33,6 +33,7 @@ impl TerminalSession<'_> {
             self.print_delta(&data);
             return Ok(None);
         }
+        self.add_prompt(&mut data).await;
         let event = &data["event"];
         let what = event["type"].as_str().unwrap_or_default();
         if what == "start" {
@@ -81,6 +82,15 @@ impl TerminalSession<'_> {
             }
             _ => Ok(None),
         }
+    }
+
+    /// Adds the prompt to an event that starts a turn, unless the user gave it here.
+    pub(super) async fn add_prompt(&mut self, item: &mut Value) {
+        if self.screen.output_mode == OutputMode::Json {
+            return;
+        }
+        let turn = item["turn"].as_u64().unwrap_or(self.turn);
+        self.own_prompts.add_text_of_others(self.hub, turn, &mut item["event"]).await;
     }
 
     /// Tracks the calls that have no result yet.

@@ -1,16 +1,20 @@
 //! Follows a session at the terminal, for `plexus run` and `plexus attach`. One loop receives the events of the session, the approvals of
-//! sessions below it, the keyboard and Ctrl-C. `events` handles events, `answering` handles typed lines.
+//! sessions below it, the keyboard and signals. `events` handles events, `typing` handles keys, `answering` and `sending` handle typed lines.
 
 mod answering;
 mod connection;
 mod editing;
 mod events;
 mod held_lines;
+mod keyboard;
+mod line;
 mod question;
 mod screen;
+mod sending;
 mod text_stream;
 mod transcript;
 mod typed_command;
+mod typing;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::IsTerminal as _;
@@ -25,10 +29,13 @@ use tokio::time::Instant;
 
 use self::answering::Awaiting;
 use self::held_lines::HeldLines;
+use self::keyboard::Keyboard;
+use self::line::Line;
 pub(crate) use self::screen::OutputMode;
 use self::screen::{Bottom, Screen};
 use self::text_stream::TextStream;
 use self::transcript::Transcript;
+use self::typing::Focus;
 use crate::error::{ExpectedError, system};
 use crate::escape::one_line;
 use crate::follow::{EventPosition, Follower};
@@ -36,12 +43,12 @@ use crate::hub::{HubClient, JsonArg};
 use crate::ls;
 use crate::output;
 use crate::paint::Paint;
+use crate::prompts::OwnPrompts;
 use crate::review::Reviewed;
 use crate::review::width::end;
 use crate::show::Events;
 use crate::stored_events::StoredEvents;
 use crate::terminal::{age, hub_advice};
-use crate::typed::{Typed, UnpromptedInput};
 
 /// How often the status line is redrawn.
 const TICK: Duration = Duration::from_secs(1);
@@ -94,6 +101,8 @@ pub(crate) struct Start {
     pub(crate) turn: u64,
     pub(crate) status: Status,
     pub(crate) cost_usd: f64,
+    /// The turn that this program started with a prompt of the user.
+    pub(crate) own_turn: Option<u64>,
     /// Approvals after this cursor are relevant.
     pub(crate) cursor: u64,
 }
@@ -116,7 +125,15 @@ pub(crate) struct TerminalSession<'a> {
     name: String,
     purpose: Purpose,
     screen: Screen,
-    typed: Typed,
+    keyboard: Keyboard,
+    /// The line for the agent, also while it is set aside for an approval.
+    draft: Line,
+    /// The line that answers the approval on the screen.
+    answer: Line,
+    /// The line that keys go to while an approval is on the screen.
+    focus: Focus,
+    /// Finished lines for the agent that were not handled yet.
+    finished_drafts: VecDeque<String>,
     /// The open approvals; the first one is on the screen.
     open: VecDeque<Reviewed>,
     /// Ids of approvals that could not be read yet.
@@ -141,6 +158,8 @@ pub(crate) struct TerminalSession<'a> {
     held_lines: HeldLines,
     /// Files for the next message.
     attached: Vec<PathBuf>,
+    /// Prompts that the user gave here.
+    own_prompts: OwnPrompts,
     /// Ctrl-C was pressed in this turn.
     interrupting: bool,
     /// Stdin has ended or is not a terminal.
@@ -151,13 +170,19 @@ pub(crate) struct TerminalSession<'a> {
 
 impl<'a> TerminalSession<'a> {
     pub(crate) fn new(hub: &'a HubClient, start: &Start, output_mode: OutputMode) -> Self {
+        let mut own_prompts = OwnPrompts::default();
+        start.own_turn.into_iter().for_each(|turn| own_prompts.add_turn(turn));
         Self {
             hub,
             id: start.id,
             name: start.name.clone(),
             purpose: start.purpose,
             screen: Screen::new(output_mode),
-            typed: Typed::new(),
+            keyboard: Keyboard::new(output_mode),
+            draft: Line::default(),
+            answer: Line::default(),
+            focus: Focus::Answer,
+            finished_drafts: VecDeque::new(),
             open: VecDeque::new(),
             unread: VecDeque::new(),
             awaiting: Awaiting::Nothing,
@@ -173,6 +198,7 @@ impl<'a> TerminalSession<'a> {
             stream: TextStream::default(),
             held_lines: HeldLines::default(),
             attached: Vec::new(),
+            own_prompts,
             interrupting: false,
             input_closed: output_mode != OutputMode::Terminal,
             next: EventPosition::START,
@@ -185,7 +211,8 @@ impl<'a> TerminalSession<'a> {
         let counted = !self.busy();
         let mut rest = StoredEvents::of(self.id, self.turn);
         while let Some(page) = rest.page(self.hub).await? {
-            for item in page.events {
+            for mut item in page.events {
+                self.add_prompt(&mut item).await;
                 let event = &item["event"];
                 let what = event["type"].as_str().unwrap_or_default().to_owned();
                 self.track_call(event, &what);
@@ -206,13 +233,8 @@ impl<'a> TerminalSession<'a> {
     /// Runs the conversation and returns the status of the latest turn. Lines typed meanwhile do not reach the shell.
     pub(crate) async fn run(&mut self, start: &Start) -> Result<Status, ExpectedError> {
         let ended = self.event_loop(start).await;
-        self.typed.discard_at_end();
+        self.keyboard.end();
         ended
-    }
-
-    /// The typed lines, for a prompt after the conversation. A second reader would compete for them.
-    pub(crate) fn typed(&mut self) -> &mut Typed {
-        &mut self.typed
     }
 
     async fn event_loop(&mut self, start: &Start) -> Result<Status, ExpectedError> {
@@ -221,66 +243,67 @@ impl<'a> TerminalSession<'a> {
         }
         let mut events = Follower::session(&self.hub.client, self.id, self.next);
         let mut below = Follower::approvals(&self.hub.client, start.cursor);
-        let mut ctrl_c = interrupts()?;
+        let mut ctrl_c = caught(SignalKind::interrupt())?;
+        let mut terminate = caught(SignalKind::terminate())?;
+        let mut hang_up = caught(SignalKind::hangup())?;
+        let mut continued = caught(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))?;
         let mut ticks = tokio::time::interval(TICK);
+        self.draw_bottom();
         loop {
-            let wanted = self.awaiting != Awaiting::Nothing || self.purpose == Purpose::Stay;
-            let listening = !self.input_closed && self.connection == Connection::Live && wanted;
+            while let Some(line) = self.finished_drafts.pop_front() {
+                self.send(&line).await?;
+            }
             let ended = tokio::select! {
                 item = events.next() => self.on_event(item.map_err(|error| self.hub.explain(error))?).await?,
                 item = below.next() => {
                     self.on_approval_event(item.map_err(|error| self.hub.explain(error))?).await?;
                     None
                 }
-                line = self.typed.line(), if listening => match line {
-                    Some(line) => {
-                        self.screen.typed();
-                        self.handle_line(line).await?;
+                input = self.keyboard.next(), if !self.input_closed => match input {
+                    Some(input) => {
+                        let ended = self.on_input(&input).await?;
                         // Ctrl-C in an editor was for the editor.
-                        ctrl_c = interrupts()?;
-                        None
+                        ctrl_c = caught(SignalKind::interrupt())?;
+                        ended
                     }
                     None => Some(self.detach()?),
                 },
                 _ = ctrl_c.recv() => self.on_ctrl_c()?,
+                _ = terminate.recv() => self.killed(SignalKind::terminate()),
+                _ = hang_up.recv() => self.killed(SignalKind::hangup()),
+                _ = continued.recv() => {
+                    self.keyboard.continued();
+                    self.screen.redraw();
+                    None
+                }
                 _ = ticks.tick() => {
                     if self.connection == Connection::Lost {
                         self.reconnect().await?;
-                        None
-                    } else if wanted || self.screen.output_mode != OutputMode::Terminal {
-                        None
-                    } else {
-                        self.unprompted_input()?
                     }
+                    None
                 }
             };
             if let Some(status) = ended {
                 self.screen.set_bottom(Bottom::Empty);
                 return Ok(status);
             }
-            self.draw_bottom();
+            if !self.keyboard.has_more() {
+                self.draw_bottom();
+            }
         }
     }
 
-    /// Handles input that was typed without a prompt. A line is discarded, so that it does not reach the shell; Ctrl-D leaves.
-    fn unprompted_input(&mut self) -> Result<Option<Status>, ExpectedError> {
-        match self.typed.discard_unprompted() {
-            UnpromptedInput::Nothing => Ok(None),
-            UnpromptedInput::Lines => {
-                let name = &self.name;
-                self.screen.say(&format!("plexus: run takes no messages; `plexus attach {name}` sends one"));
-                Ok(None)
-            }
-            UnpromptedInput::End => self.detach().map(Some),
-        }
+    /// A signal ends the program, which restores the terminal first.
+    fn killed(&mut self, signal: SignalKind) -> ! {
+        self.keyboard.end();
+        std::process::exit(128 + signal.as_raw_value())
     }
 
     /// Leaves a session that continues. In `run`, which waits for the end of the turn, this is an early exit.
     fn detach(&mut self) -> Result<Status, ExpectedError> {
         if self.screen.has_prompt() {
             // The cursor is behind the prompt, which stays.
-            self.screen.typed();
-            output::say("");
+            self.screen.end_line();
         }
         self.screen.set_bottom(Bottom::Empty);
         let message = format!(
@@ -306,15 +329,10 @@ impl<'a> TerminalSession<'a> {
         if self.connection == Connection::Lost {
             let advice = hub_advice(self.disconnected_at.elapsed().as_secs());
             self.screen.set_bottom(Bottom::Progress(format!("[disconnected]{advice} ")));
-        } else if let Some(prompt) = self.awaiting.prompt(self.open.front().map(|open| &open.approval)) {
-            // Drawn once, because the typed text follows it.
-            if !self.screen.has_prompt() {
-                self.screen.set_bottom(Bottom::Prompt(prompt));
-            }
-        } else if self.busy() {
+        } else if let Some(prompt) = self.typing_prompt() {
+            self.screen.set_bottom(prompt);
+        } else {
             self.screen.set_bottom(Bottom::Progress(self.progress()));
-        } else if self.purpose == Purpose::Stay && !self.screen.has_prompt() {
-            self.screen.set_bottom(Bottom::Prompt(format!("{}> ", self.name)));
         }
     }
 
@@ -364,6 +382,6 @@ impl<'a> TerminalSession<'a> {
     }
 }
 
-fn interrupts() -> Result<Signal, ExpectedError> {
-    signal(SignalKind::interrupt()).map_err(system)
+fn caught(kind: SignalKind) -> Result<Signal, ExpectedError> {
+    signal(kind).map_err(system)
 }

@@ -7,12 +7,12 @@ use plexus_protocol::{Hunk, Object};
 use serde_json::Value;
 
 use super::text_stream::{Part, Place};
-use crate::attached;
 use crate::escape::safe;
 use crate::markdown;
-use crate::model_errors;
+use crate::notices;
 use crate::paint::{Ink, Paint};
 use crate::plural::counted;
+use crate::prompts;
 use crate::review::width::cut;
 use crate::review::{Row, Tone, diff, fit};
 use crate::show::{Requested, changed, output_text};
@@ -28,6 +28,8 @@ const LONGEST: usize = 400;
 const OUTPUT_LINES: usize = 5;
 /// How many lines of a change are shown that needed no approval.
 const CHANGE_LINES: usize = 30;
+/// How many lines of a prompt are shown.
+const PROMPT_LINES: usize = 20;
 
 /// The state of the transcript.
 #[derive(Debug)]
@@ -132,14 +134,12 @@ impl Transcript {
                 let mut rows = Row::lines(Tone::Removed, "! ", &safe(message));
                 let stderr = event["stderr"].as_array().into_iter().flatten().filter_map(Value::as_str);
                 rows.extend(stderr.map(|line| Row::led(Tone::Dim, "  | ", line)));
-                rows.extend(model_errors::advice(message).map(|advice| Row::led(Tone::Warn, "! ", advice)));
+                rows.extend(notices::advice(message).map(|advice| Row::led(Tone::Warn, "! ", advice)));
                 rows
             }
-            "start" => Row::lines(Tone::Dim, "", &attached::lines(&event["attachments"])?),
-            "system" if text("subtype") == "sent" => {
-                Row::lines(Tone::Dim, "", &attached::lines(&event["data"]["attachments"])?)
-            }
-            "system" => vec![Row::led(Tone::Warn, "! ", &model_errors::notice(event)?)],
+            "start" => return prompt(event),
+            "system" if text("subtype") == "sent" => return prompt(event),
+            "system" => vec![Row::led(Tone::Warn, "! ", &notices::notice(event)?)],
             _ => return None,
         })
     }
@@ -176,6 +176,20 @@ impl Transcript {
         }
         Some(rows)
     }
+}
+
+/// The first lines of a prompt, and its attachments.
+fn prompt(event: &Value) -> Option<Vec<Row>> {
+    let prompts::Shown { text, attachments } = prompts::of(event)?;
+    let mut rows = Row::lines(Tone::Strong, prompts::LEAD, text);
+    let more = rows.len().saturating_sub(PROMPT_LINES);
+    if more > 0 {
+        rows.truncate(PROMPT_LINES);
+        let more = counted(more, "line", "lines");
+        rows.push(Row::led(Tone::Dim, prompts::LEAD, &format!("… {more}; `plexus logs` shows all")));
+    }
+    rows.extend(attachments.into_iter().flat_map(|lines| Row::lines(Tone::Dim, "", &lines)));
+    (!rows.is_empty()).then_some(rows)
 }
 
 impl FileChange {

@@ -22,7 +22,7 @@ pub(crate) enum Input {
 
 /// The state of the decoder.
 #[derive(Default)]
-pub(super) struct Decoder {
+pub(crate) struct Decoder {
     parser: Parser,
     found: Found,
     character: Character,
@@ -43,7 +43,7 @@ enum Character {
 
 impl Decoder {
     /// Decodes the next bytes and returns the completed inputs.
-    pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<Input> {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<Input> {
         for byte in bytes {
             // Ctrl-C works even inside an unfinished sequence, because it only quits.
             if *byte == CTRL_C {
@@ -85,12 +85,12 @@ impl Decoder {
     }
 
     /// Whether the last byte is an escape: the Esc key or the start of a sequence.
-    pub(super) fn ends_with_escape(&self) -> bool {
+    pub(crate) fn ends_with_escape(&self) -> bool {
         self.last == Some(ESCAPE)
     }
 
     /// The last escape was the Esc key.
-    pub(super) fn escape(&mut self) -> Vec<Input> {
+    pub(crate) fn escape(&mut self) -> Vec<Input> {
         self.abandon();
         self.found.key(KeyCode::Esc, KeyModifiers::NONE);
         std::mem::take(&mut self.found.inputs)
@@ -98,7 +98,7 @@ impl Decoder {
 
     /// Drops an unfinished sequence, so that a key such as Alt-] does not swallow later keys. A paste continues until its end, because its
     /// text must never count as keys.
-    pub(super) fn abandon(&mut self) {
+    pub(crate) fn abandon(&mut self) {
         self.parser = Parser::new();
         self.character = Character::Whole;
         self.found.shifted = false;

@@ -51,7 +51,7 @@ impl HubCalls {
                         Ok(reviewed) => Event::Read(Box::new(reviewed)),
                         Err(error) => Event::NotRead(id, error.to_string()),
                     },
-                    Err(error) => Event::NotRead(id, error.to_string()),
+                    Err(error) => Event::NotRead(id, error.in_words()),
                 };
             let _ = events.send(event).await;
         });
@@ -82,8 +82,8 @@ impl HubCalls {
                     Event::Outcome(format!("{first}. Your answer came too late and did not count."))
                 }
                 (Ok(_), _) => Event::Outcome(done),
-                (Err(error), Some(id)) => Event::NotAnswered(id, error.to_string()),
-                (Err(error), None) => Event::Outcome(error.to_string()),
+                (Err(error), Some(id)) => Event::NotAnswered(id, error.in_words()),
+                (Err(error), None) => Event::Outcome(error.in_words()),
             };
             let _ = events.send(event).await;
         });

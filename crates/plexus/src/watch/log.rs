@@ -5,11 +5,12 @@ use std::collections::VecDeque;
 use plexus_protocol::SessionId;
 use serde_json::Value;
 
-use crate::model_errors;
+use crate::markdown;
+use crate::notices;
 use crate::plural::counted;
 use crate::review::{Row, Tone};
 use crate::show::{Requested, changed, output_text};
-use crate::terminal::one_line;
+use crate::terminal::{one_line, size};
 
 /// How many rows are kept.
 const MAX_LINES: usize = 2_000;
@@ -78,7 +79,11 @@ fn rows(event: &Value) -> Vec<Row> {
     let text = |name: &str| short(event[name].as_str().unwrap_or_default());
     match event["type"].as_str().unwrap_or_default() {
         "start" => vec![Row::new(Tone::Dim, "── turn started")],
-        "content" => Row::lines(Tone::Plain, "", &text("text")),
+        // The frame has two columns.
+        "content" => {
+            let room = size().0.saturating_sub(2);
+            Row::lines(Tone::Plain, "", &markdown::with_tables(&text("text"), room))
+        }
         "thinking" => Row::lines(Tone::Dim, "~ ", &text("text")),
         "tool_use" => {
             let about = about(&event["input"]);
@@ -113,12 +118,12 @@ fn rows(event: &Value) -> Vec<Row> {
             vec![Row::new(Tone::Dim, &format!("── complete, ${cost:.4}"))]
         }
         "error" => {
-            let advice = model_errors::advice(&text("message"));
+            let advice = notices::advice(&text("message"));
             let message = Row::led(Tone::Removed, "✗ ", &text("message"));
             std::iter::once(message).chain(advice.map(|it| Row::led(Tone::Warn, "! ", it))).collect()
         }
         // Other messages of Claude Code are about its own state.
-        "system" => model_errors::notice(event).iter().map(|it| Row::led(Tone::Warn, "! ", it)).collect(),
+        "system" => notices::notice(event).iter().map(|it| Row::led(Tone::Warn, "! ", it)).collect(),
         _ => Vec::new(),
     }
 }
@@ -180,6 +185,14 @@ mod tests {
             &json!({"type": "system", "subtype": "api_retry", "data": {"error_status": 529, "attempt": 1}}),
         );
         assert_eq!(log.rows[0].text, "The model is overloaded (HTTP 529). Retry 1.");
+    }
+
+    #[test]
+    fn a_table_has_aligned_columns() {
+        let mut log = Log::default();
+        log.add(&json!({"type": "content", "text": "| A | B |\n|---|---|\n| \u{1b}one | two |"}));
+        let shown: Vec<&str> = log.rows.iter().map(|row| row.text.as_str()).collect();
+        assert_eq!(shown, ["A          B", "---------  ---", "\\u{1b}one  two"]);
     }
 
     #[test]

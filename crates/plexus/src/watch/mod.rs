@@ -3,12 +3,12 @@
 //! signals.
 
 mod answers;
-mod decode;
+pub(crate) mod decode;
 mod feed;
 mod foot;
 mod guards;
 mod hub_calls;
-mod input;
+pub(crate) mod input;
 mod keys;
 mod log;
 mod model;

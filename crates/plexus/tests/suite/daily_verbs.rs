@@ -76,6 +76,73 @@ async fn a_rule_is_added_listed_and_removed() {
 }
 
 #[tokio::test]
+async fn a_rule_that_allows_everything_or_an_unknown_tool_needs_confirmation() {
+    let hub = TestHub::start().await;
+    for (rule, why) in
+        [("Bsh", "did you mean `Bash`?"), ("*", "allows everything"), ("Bash", "every command")]
+    {
+        let (code, said) = fails(&hub, &["allow", rule]).await;
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains(why) && said.contains("--yes"), "{said}");
+        let mut asked = at_terminal(&hub, &["allow", rule]);
+        asked.expect(why).await.unwrap();
+        asked.expect("Add the rule? y or n: ").await.unwrap();
+        asked.press("n\n").unwrap();
+        assert_eq!(asked.end().await.unwrap(), 130, "{}", asked.shown());
+    }
+    assert_eq!(json_of(&hub, &["rules", "--json"]).await, json!([]));
+    assert!(done(&hub, &["allow", "Bsh", "--yes"]).await.starts_with("rule 1: Bsh is allowed"));
+    assert!(done(&hub, &["allow", "mcp__github"]).await.starts_with("rule 2: mcp__github"));
+}
+
+#[tokio::test]
+async fn a_mode_with_an_answer_is_named_in_the_prompt_and_in_the_result() {
+    let hub = TestHub::start().await;
+    let (_, approval) = hub.asking_session("a").await;
+    let mut asked = at_terminal(&hub, &["approve", &approval[..8], "--mode", "acceptEdits"]);
+    asked
+        .expect("This also sets the permission mode of a to acceptEdits, for all later calls.")
+        .await
+        .unwrap();
+    asked.expect("Allow it and set the mode acceptEdits? y").await.unwrap();
+    asked.press("y\n").unwrap();
+    asked.expect("Allowed: Bash touch made (a); set the permission mode acceptEdits").await.unwrap();
+    assert_eq!(asked.end().await.unwrap(), 0, "{}", asked.shown());
+    let session = hub.call("claudecode.get", json!({"name": "a"})).await.unwrap()["session"].take();
+    assert_eq!(session["permission_mode"], "acceptEdits");
+}
+
+#[tokio::test]
+async fn interrupt_and_stop_say_when_nothing_runs() {
+    let hub = TestHub::start().await;
+    let create = json!({"name": "idle", "working_dir": hub.work()});
+    hub.call("claudecode.create", create).await.unwrap();
+    for (verb, why) in [("interrupt", "idle has no running turn"), ("stop", "idle has no running process")] {
+        let output = hub.run(&[verb, "idle"]).await;
+        assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), String::new()), "{verb}");
+        assert!(text(&output.stderr).contains(why), "{}", text(&output.stderr));
+    }
+    hub.asking_session("busy").await;
+    assert_eq!(done(&hub, &["stop", "busy"]).await, "stopped busy\n");
+}
+
+#[tokio::test]
+async fn errors_of_the_hub_have_the_words_of_the_command_line() {
+    let hub = TestHub::start().await;
+    let missing = hub.folder.path().join("missing").display().to_string();
+    let (code, said) = fails(&hub, &["run", "--dir", &missing, "x"]).await;
+    assert_eq!(code, Some(1));
+    assert!(said.contains("`--dir` ") && !said.contains("working_dir`"), "{said}");
+    let said = fails(&hub, &["run", "--dir", &missing, "x", "--json"]).await.1;
+    assert!(said.contains("`working_dir` "), "programs read the hub's text: {said}");
+    let said = fails(&hub, &["claudecode", "create", "--name", "a", "--working-dir", &missing]).await.1;
+    assert!(said.contains("`working_dir` "), "{said}");
+    let id = "4b983b28-9d18-41fa-9871-3489783bd38c";
+    let said = fails(&hub, &["run", "--resume", id, "x"]).await.1;
+    assert!(!said.contains("claudecode."), "{said}");
+}
+
+#[tokio::test]
 async fn an_invalid_rule_or_duration_starts_no_hub() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("data");
@@ -226,7 +293,8 @@ async fn the_changes_of_a_worktree_are_shown_and_survive_rm() {
     coloured.end().await.unwrap();
     let deleted = done(&hub, &["rm", "a", "--yes"]).await;
     assert!(
-        deleted.contains("deleted a\n  kept its worktree ") && deleted.contains("because it has changes"),
+        deleted.contains("deleted a\n  kept its worktree ")
+            && deleted.contains(": 2 files are not committed (a.txt, b.txt)"),
         "{deleted}"
     );
 }

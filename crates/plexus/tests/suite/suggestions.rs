@@ -1,6 +1,8 @@
 //! Errors that help: suggestions for misspelt words, and explanations before anything is started.
 
 use plexus_testkit::hub_process::{HubOptions, HubProcess};
+use plexus_testkit::rpc::Rpc;
+use serde_json::json;
 
 use crate::support::{TestHub, plexus, run, scripted_claude, text};
 
@@ -36,6 +38,20 @@ async fn a_misspelt_session_gets_a_suggestion() {
     }
     let unlike = text(&hub.run(&["stop", "nobody"]).await.stderr);
     assert!(unlike.contains("`plexus ls` lists the sessions"), "{unlike}");
+}
+
+#[tokio::test]
+async fn a_misspelt_part_of_a_path_gets_a_suggestion() {
+    let hub = TestHub::start().await;
+    let create = json!({"name": "lead", "working_dir": hub.work(), "hub_tools": true});
+    let lead = hub.call("claudecode.create", create).await.unwrap()["id"].as_str().unwrap().to_owned();
+    let as_lead = Rpc::new(hub.process.url(), &hub.token_of_outside_run(&lead).await);
+    let create = json!({"name": "worker", "working_dir": hub.work()});
+    as_lead.call("claudecode.create", create).await.unwrap();
+    for typed in ["lead/workr", "laed/worker"] {
+        let said = text(&hub.run(&["stop", typed]).await.stderr);
+        assert_eq!(said, format!("plexus: no session `{typed}`; did you mean `lead/worker`?\n"));
+    }
 }
 
 #[tokio::test]

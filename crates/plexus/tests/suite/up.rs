@@ -95,6 +95,42 @@ async fn serve_and_up_exit_alike_if_the_port_is_in_use() {
 }
 
 #[tokio::test]
+async fn flags_that_differ_from_the_running_hub_are_refused_and_named() {
+    let there = Background::new();
+    let claude = there.0.path().join("claude");
+    assert!(there.run(&["up"]).await.status.success());
+    for same in [&["--claude", claude.to_str().unwrap()][..], &["--listen", "127.0.0.1:0"]] {
+        let up = there.run(&[&["up"], same].concat()).await;
+        assert_eq!(up.status.code(), Some(0), "{same:?}: {}", text(&up.stderr));
+    }
+    let mut other = plexus(there.0.path());
+    other.args(["up", "--data-dir"]).arg(there.0.path().join("data")).env("PLEXUS_CLAUDE", "/no/other");
+    let warned = other.output().unwrap();
+    assert!(warned.status.success() && text(&warned.stderr).contains("keeps its own settings"), "{warned:?}");
+    let up = there.run(&["up", "--claude", "/no/other", "--listen", "127.0.0.1:1"]).await;
+    assert_eq!(up.status.code(), Some(1), "{}", text(&up.stdout));
+    let said = text(&up.stderr);
+    for part in [
+        "keeps its own settings: it listens on 127.0.0.1:",
+        "not on 127.0.0.1:1",
+        &format!("its --claude is `{}`, not `/no/other`", claude.display()),
+        "`plexus down`",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn an_unusable_data_directory_has_one_exit_code() {
+    let there = Background::new();
+    std::fs::write(there.0.path().join("data"), "a file").unwrap();
+    for verb in [&["up"][..], &["ls"], &["serve"], &["run", "--detach", "x"]] {
+        let failed = there.run(verb).await;
+        assert_eq!(failed.status.code(), Some(4), "{verb:?}: {}", text(&failed.stderr));
+    }
+}
+
+#[tokio::test]
 async fn a_systemd_unit_is_printed_and_installed_only_on_request() {
     let home = tempfile::tempdir().unwrap();
     let printed = run(&["up", "--systemd"], home.path()).await;

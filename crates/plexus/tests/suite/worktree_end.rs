@@ -87,18 +87,61 @@ async fn enter_leaves_the_changes_and_prints_the_commands() {
 }
 
 #[tokio::test]
-async fn c_commits_and_m_merges_with_the_users_git() {
+async fn after_a_commit_only_the_merge_is_offered_and_the_merged_worktree_is_deleted() {
     let hub = hub_with_repository().await;
     let mut run = edited_session(&hub).await;
     run.press("c\n").unwrap();
     run.expect("From the session").await.unwrap();
-    run.expect("or leave the changes there (Enter)?").await.unwrap();
-    assert_eq!(log_of(&hub.work(), &branch_of(&hub).await), "From the session\nfirst\n");
+    run.expect("Everything is committed. Merge into ").await.unwrap();
+    run.expect("or leave the commits there (Enter)? ").await.unwrap();
+    let branch = branch_of(&hub).await;
+    assert_eq!(log_of(&hub.work(), &branch), "From the session\nfirst\n");
     assert_eq!(notes(&hub), "one\ntwo\n", "the user's checkout is unchanged");
     run.press("m\n").unwrap();
     run.expect("merged; `plexus rm a` deletes").await.unwrap();
     assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
     assert_eq!(notes(&hub), "one\nthree\n");
+    let removed = hub.run(&["rm", "--yes", "a"]).await;
+    let said = text(&removed.stdout);
+    assert!(said.contains("deleted its worktree ") && said.contains(&branch), "{said}");
+    assert_eq!(log_of(&hub.work(), &branch), "", "the branch is deleted");
+}
+
+#[tokio::test]
+async fn rm_keeps_a_worktree_and_says_what_would_be_lost() {
+    let hub = hub_with_repository().await;
+    let mut run = edited_session(&hub).await;
+    run.press("c\n").unwrap();
+    run.expect("or leave the commits there (Enter)? ").await.unwrap();
+    run.press("\n").unwrap();
+    run.expect("merge:   git -C ").await.unwrap();
+    run.end().await.unwrap();
+    assert!(!run.shown().contains("commit:  git -C "), "{}", run.shown());
+    let session = hub.call("claudecode.get", json!({"name": "a"})).await.unwrap()["session"].take();
+    let path = Path::new(session["worktree"]["path"].as_str().unwrap()).to_owned();
+    std::fs::write(path.join("more"), "x").unwrap();
+    let removed = hub.run(&["rm", "--yes", "a"]).await;
+    let said = text(&removed.stdout);
+    assert!(said.contains("kept its worktree "), "{said}");
+    assert!(
+        said.contains("1 commit is not merged into another branch; 1 file is not committed (more)"),
+        "{said}"
+    );
+    assert!(path.join("more").exists());
+}
+
+#[tokio::test]
+async fn a_merge_with_conflicts_is_not_offered_again() {
+    let hub = hub_with_repository().await;
+    let mut run = edited_session(&hub).await;
+    std::fs::write(hub.work().join("notes"), "one\nmine\n").unwrap();
+    git(&hub.work(), &["commit", "-qam", "mine"]);
+    run.press("m\n").unwrap();
+    run.expect("failed (exit status: ").await.unwrap();
+    run.expect("a merge is in progress in ").await.unwrap();
+    run.expect("Enter leaves the commits there: ").await.unwrap();
+    run.press("\n").unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
 }
 
 #[tokio::test]
@@ -133,9 +176,9 @@ async fn a_merge_that_fails_is_reported_and_the_changes_stay() {
     run.press("m\n").unwrap();
     run.expect("git merge refs/heads/plexus/a-").await.unwrap();
     run.expect("failed (exit status: ").await.unwrap();
-    run.expect("or leave the changes there (Enter)?").await.unwrap();
+    run.expect("or leave the commits there (Enter)?").await.unwrap();
     run.press(CTRL_D).unwrap();
-    run.expect("commit:  git -C ").await.unwrap();
+    run.expect("merge:   git -C ").await.unwrap();
     assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
     assert_eq!(notes(&hub), "one\nmine\n");
 }

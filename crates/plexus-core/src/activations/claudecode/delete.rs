@@ -1,5 +1,5 @@
 //! `claudecode.delete`: stops a session and its descendants, frees their names, and keeps the audit log. It removes
-//! worktrees that are unchanged.
+//! worktrees whose work is committed and merged.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(super) fn method() -> Method {
     Method::new(
         "claudecode.delete",
         "Stops and deletes a session and all below it. Their names become free; the audit log and worktrees \
-         with changes stay.",
+         with unmerged work stay.",
         Audience::Agents,
         Needs::Act,
         delete,

@@ -14,7 +14,7 @@ use super::wake::Wake;
 use super::{AfterTry, Cause, Effect, Machine, Next, Reply};
 use crate::attachments::Attachment;
 use crate::errors::store_error;
-use crate::session::{COMPACT, Prompt, PromptFormat};
+use crate::session::{Prompt, PromptFormat};
 
 /// The running turn.
 #[derive(Debug)]
@@ -198,10 +198,7 @@ impl Machine {
         let line = match turn.progress.format {
             PromptFormat::Plain => plexus_claude::user_message(&uuid, &turn.prompt, &files, process.version),
             PromptFormat::Expanded => plexus_claude::user_message_expanded(&uuid, &turn.prompt, &files),
-            PromptFormat::Compact => {
-                let instructions = turn.prompt.strip_prefix(COMPACT).unwrap_or(&turn.prompt);
-                plexus_claude::compact(&uuid, instructions.trim())
-            }
+            PromptFormat::Compact => plexus_claude::command(&uuid, &turn.prompt),
         };
         self.commit(bind.into_iter().collect());
         self.kill_point("prompt", "bound");

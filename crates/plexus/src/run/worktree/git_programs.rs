@@ -79,7 +79,8 @@ fn nested_repositories(dir: &Path) -> Result<Vec<String>, String> {
     Ok(found)
 }
 
-async fn git_output(dir: &Path, args: &[&str]) -> Result<String, String> {
+/// The output of a git command that runs no program of the repository.
+pub(super) async fn git_output(dir: &Path, args: &[&str]) -> Result<String, String> {
     let ran = Command::new("git").arg("-C").arg(dir).args(args).output().await;
     let ran = ran.map_err(|error| format!("cannot run git: {error}"))?;
     if !ran.status.success() {

@@ -59,11 +59,35 @@ pub(super) async fn finish(
             "plexus: the worktree has no changes; `plexus rm {name}` deletes the session and its worktree"
         ));
     } else if mode == OutputMode::Terminal {
-        offer::offer(typed, &worktree, dir, name).await;
+        offer::offer(hub, ended, typed, worktree).await?;
     } else {
         output::say(&commands(&worktree, dir));
     }
     Ok(())
+}
+
+/// What is left to do with the changes of a worktree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Remaining {
+    /// Some are not committed.
+    Uncommitted,
+    /// All are committed, and some are not merged.
+    Unmerged,
+    Nothing,
+}
+
+impl Remaining {
+    /// A worktree that cannot be compared counts as uncommitted.
+    fn of(worktree: &WorktreeView) -> Self {
+        let (Some(state), Some(changes)) = (&worktree.state, &worktree.changes) else {
+            return Self::Uncommitted;
+        };
+        match (state.uncommitted, state.merged || changes.commits == 0) {
+            (0, true) => Self::Nothing,
+            (0, false) => Self::Unmerged,
+            (1.., _) => Self::Uncommitted,
+        }
+    }
 }
 
 /// A title for each file, and its diff. Each line of a file has a prefix.
@@ -93,13 +117,19 @@ fn rows(files: &[FileDiff]) -> Vec<Row> {
 fn commands(worktree: &WorktreeView, dir: &Path) -> String {
     let (path, branch, dir) = (quoted(&worktree.path), quoted(&worktree.branch), dir.to_string_lossy());
     let dir = quoted(&dir);
-    format!(
-        "plexus: the changes are in {path}, branch {branch}\n\
-         \x20 commit:  git -C {path} add -A && git -C {path} commit\n\
-         \x20 merge:   git -C {dir} merge {branch}\n\
-         \x20 discard: git -C {dir} worktree remove --force {path} && git -C {dir} branch -D {branch}\n\
+    let remaining = Remaining::of(worktree);
+    let mut lines = vec![format!("plexus: the changes are in {path}, branch {branch}")];
+    if remaining == Remaining::Uncommitted {
+        lines.push(format!("  commit:  git -C {path} add -A && git -C {path} commit"));
+    }
+    if remaining != Remaining::Nothing {
+        lines.push(format!("  merge:   git -C {dir} merge {branch}"));
+    }
+    lines.push(format!(
+        "  discard: git -C {dir} worktree remove --force {path} && git -C {dir} branch -D {branch}\n\
          Git runs the hooks and filters of the repository, and an agent can change them: check .git/config and .git/hooks first."
-    )
+    ));
+    lines.join("\n")
 }
 
 /// A word for the shell.
@@ -149,5 +179,21 @@ mod tests {
                 && said.contains("git -C '/src/my app' merge plexus/a-1\n"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn only_commands_that_are_left_to_run_are_shown() {
+        let worktree = |uncommitted: u64, commits: u64, merged: bool| -> WorktreeView {
+            let changes = json!({"files": 1, "insertions": 1, "deletions": 0, "commits": commits});
+            let state = json!({"uncommitted": uncommitted, "merged": merged});
+            from_value(json!({"path": "/w", "branch": "b", "changes": changes, "state": state})).unwrap()
+        };
+        let shown = |worktree: WorktreeView| {
+            let said = commands(&worktree, Path::new("/src"));
+            (said.contains("commit:"), said.contains("merge:"))
+        };
+        assert_eq!(shown(worktree(1, 1, true)), (true, true));
+        assert_eq!(shown(worktree(0, 1, false)), (false, true));
+        assert_eq!(shown(worktree(0, 1, true)), (false, false));
     }
 }

@@ -8,8 +8,10 @@ use plexus_protocol::worktree::WorktreeView;
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{commands, git_programs};
+use super::{Ended, Remaining, commands, git_programs};
+use crate::error::ExpectedError;
 use crate::escape::one_line;
+use crate::hub::HubClient;
 use crate::output;
 use crate::review::confirm::{line, prompt};
 use crate::typed::Typed;
@@ -22,42 +24,109 @@ enum Choice {
     Leave,
 }
 
-/// Asks until the changes are merged or left.
-pub(super) async fn offer(typed: &mut Typed, worktree: &WorktreeView, dir: &Path, name: &str) {
-    let path = Path::new(&worktree.path);
+/// Asks until the changes are merged or left. Each prompt offers what is possible at that time.
+pub(super) async fn offer(
+    hub: &HubClient,
+    ended: &Ended<'_>,
+    typed: &mut Typed,
+    mut worktree: WorktreeView,
+) -> Result<(), ExpectedError> {
+    let Ended { id, name, dir } = *ended;
+    let path = worktree.path.clone();
     output::say(&format!(
         "plexus: the changes are in {}, branch {}",
         one_line(&worktree.path),
         one_line(&worktree.branch)
     ));
     loop {
-        let result = match choose(typed, dir).await {
-            Choice::Leave => return output::say(&commands(worktree, dir)),
-            Choice::Commit => commit(typed, path).await,
-            Choice::Merge => merge(typed, worktree, dir).await,
+        let remaining = Remaining::of(&worktree);
+        if remaining == Remaining::Nothing {
+            output::say(&merged(name));
+            return Ok(());
+        }
+        let checkout = Checkout::of(dir).await;
+        let result = match choose(typed, dir, remaining, checkout).await {
+            Choice::Leave => {
+                output::say(&commands(&worktree, dir));
+                return Ok(());
+            }
+            Choice::Commit => commit(typed, Path::new(&path)).await,
+            Choice::Merge => merge(typed, &worktree, dir).await,
         };
         match result {
             Ok(Choice::Merge) => {
-                return output::say(&format!(
-                    "plexus: merged; `plexus rm {name}` deletes the session and its worktree"
-                ));
+                output::say(&merged(name));
+                return Ok(());
             }
             Ok(_) => {}
             Err(why) => output::say(&format!("plexus: {why}")),
         }
+        match hub.session(&id.to_string()).await?.worktree {
+            Some(now) => worktree = now,
+            None => return Ok(()),
+        }
     }
 }
 
-async fn choose(typed: &mut Typed, dir: &Path) -> Choice {
+fn merged(name: &str) -> String {
+    format!("plexus: merged; `plexus rm {name}` deletes the session and its worktree")
+}
+
+/// Whether the user's checkout can take a merge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Checkout {
+    Ready,
+    /// An earlier merge there has not ended.
+    Merging,
+}
+
+impl Checkout {
+    async fn of(dir: &Path) -> Self {
+        let merging =
+            git_programs::git_output(dir, &["rev-parse", "--quiet", "--verify", "MERGE_HEAD"]).await;
+        if merging.is_ok() { Self::Merging } else { Self::Ready }
+    }
+}
+
+/// The prompt for what is possible, and its choices.
+fn question(dir: &str, remaining: Remaining, checkout: Checkout) -> (String, &'static [Choice]) {
+    match (remaining, checkout) {
+        (Remaining::Uncommitted, Checkout::Ready) => (
+            format!("Commit (c), commit and merge into {dir} (m), or leave the changes there (Enter)? "),
+            &[Choice::Commit, Choice::Merge, Choice::Leave],
+        ),
+        (Remaining::Uncommitted, Checkout::Merging) => {
+            ("Commit (c), or leave the changes there (Enter)? ".to_owned(), &[Choice::Commit, Choice::Leave])
+        }
+        (Remaining::Unmerged | Remaining::Nothing, Checkout::Ready) => (
+            format!("Everything is committed. Merge into {dir} (m), or leave the commits there (Enter)? "),
+            &[Choice::Merge, Choice::Leave],
+        ),
+        (Remaining::Unmerged | Remaining::Nothing, Checkout::Merging) => {
+            ("Everything is committed. Enter leaves the commits there: ".to_owned(), &[Choice::Leave])
+        }
+    }
+}
+
+async fn choose(typed: &mut Typed, dir: &Path, remaining: Remaining, checkout: Checkout) -> Choice {
     typed.discard();
+    let dir = one_line(&dir.to_string_lossy());
+    if checkout == Checkout::Merging {
+        output::say(&format!(
+            "plexus: a merge is in progress in {dir}; resolve its conflicts and commit, or run `git merge --abort` there"
+        ));
+    }
+    let (question, possible) = question(&dir, remaining, checkout);
     loop {
-        let dir = one_line(&dir.to_string_lossy());
-        prompt(&format!("Commit (c), commit and merge into {dir} (m), or leave the changes there (Enter)? "));
-        match line(typed).await.map(|line| line.to_ascii_lowercase()).as_deref() {
-            Some("c" | "commit") => return Choice::Commit,
-            Some("m" | "merge") => return Choice::Merge,
-            Some("" | "l" | "leave" | "n" | "no" | "q") | None => return Choice::Leave,
-            Some(_) => {}
+        prompt(&question);
+        let choice = match line(typed).await.map(|line| line.to_ascii_lowercase()).as_deref() {
+            Some("c" | "commit") => Choice::Commit,
+            Some("m" | "merge") => Choice::Merge,
+            Some("" | "l" | "leave" | "n" | "no" | "q") | None => Choice::Leave,
+            Some(_) => continue,
+        };
+        if possible.contains(&choice) {
+            return choice;
         }
     }
 }

@@ -38,6 +38,34 @@ async fn attach_answers_and_sends_the_next_prompt() {
 }
 
 #[tokio::test]
+async fn prompts_are_shown_once_and_also_those_of_others() {
+    let hub = TestHub::start().await;
+    let (id, _) = hub.asking_session("a").await;
+    let mut attached = at_terminal(&hub, &["attach", "a"], "true");
+    attached.expect("» [{").await.unwrap();
+    attached.expect("Allow it?").await.unwrap();
+    attached.press("s\n").unwrap();
+    attached.expect("plexus approve ").await.unwrap();
+    hub.call("claudecode.send", json!({"session_id": id, "prompt": "from \u{1b}elsewhere"})).await.unwrap();
+    attached.expect("» from \\u{1b}elsewhere").await.unwrap();
+    attached.press("from here\n").unwrap();
+    attached.expect("a> from here").await.unwrap();
+    let sent = async {
+        while !super::events(&hub, "a").await.contains("from here") {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(crate::support::LIMIT, sent).await.unwrap();
+    attached.press(CTRL_D).unwrap();
+    attached.end().await.unwrap();
+    assert!(!attached.shown().contains("» from here"), "{}", attached.shown());
+    let logs = text(&hub.run(&["logs", "a"]).await.stdout);
+    for prompt in ["-- turn 1\n» [{", "\n» from \\u{1b}elsewhere\n", "\n» from here\n"] {
+        assert!(logs.contains(prompt), "{prompt:?}: {logs}");
+    }
+}
+
+#[tokio::test]
 async fn the_exit_code_is_the_outcome_of_the_turn() {
     let hub = TestHub::start().await;
     let failed = hub.run(&["run", "[{\"result_error\":\"the model is away\"}]"]).await;

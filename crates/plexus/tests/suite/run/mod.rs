@@ -5,6 +5,7 @@ mod editing;
 mod given;
 mod leaving;
 mod shown;
+mod typing;
 
 use plexus_testkit::pty::Pty;
 use serde_json::json;

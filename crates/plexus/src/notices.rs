@@ -1,5 +1,5 @@
-//! Explains problems between an agent and its model: a rejected login, a rate limit, an overloaded or unreachable model. Claude Code
-//! retries on its own; the text says whether the user has to act. Also explains what the hooks of a session decided.
+//! Explains events of Claude Code to the user: problems with the model (a rejected login, a rate limit, a retry), compactions, and what the
+//! hooks of a session decided. The text says whether the user has to act; Claude Code retries on its own.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! Files that the user attaches to a prompt: reads them with the rights of the user, and checks their types and sizes before a hub is
-//! reached. The hub checks them again.
+//! The attachments of a prompt: reads the files with the rights of the user, checks their types and sizes before a hub is reached, and
+//! formats the attachments of stored prompts. The hub checks the files again.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
