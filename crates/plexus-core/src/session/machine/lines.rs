@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::process::{CONNECTING_PAUSE, Phase};
 use super::progress::COST_LIMIT_REACHED;
+use super::running_cost::COST_REQUEST;
 use super::truncate::truncate;
 use super::{AfterCommit, Cause, Effect, Machine, Reply};
 
@@ -44,7 +45,7 @@ pub(in crate::session) struct AfterLines {
     /// The callbacks for which the user's hooks are to be run.
     pub(super) hooks: Vec<String>,
     /// Further lines for the child.
-    lines: Vec<String>,
+    pub(super) lines: Vec<String>,
     /// Answers of the child to control requests, for the callers that wait.
     replies: Vec<Reply>,
     readiness: Readiness,
@@ -235,6 +236,9 @@ impl Machine {
     }
 
     fn on_response(&mut self, response: plexus_claude::Response, batch: &mut Batch) {
+        if response.request_id.starts_with(COST_REQUEST) {
+            return self.on_cost(&response.outcome);
+        }
         if let Some(request) = self.requests.remove(&response.request_id) {
             let (change, reply) = self.finish_request(request, response.outcome.map(drop));
             batch.changes.push(change);
@@ -452,6 +456,7 @@ impl Machine {
             match block {
                 Block::ToolResult { tool_use_id, content: output, is_error } => {
                     self.running_tools.remove(&tool_use_id);
+                    self.ask_for_cost(&tool_use_id, batch);
                     let bypass = self.on_tool_result(key, &tool_use_id, &mut batch.changes);
                     if let Some(bypass) = bypass
                         && !is_error
