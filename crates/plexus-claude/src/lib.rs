@@ -24,8 +24,8 @@ pub use incoming::{
 pub use lines::{Line, LineSplitter};
 pub use outgoing::{
     AttachedFile, FileContents, GATE_CALLBACK, GATE_TIMEOUT_SECS, Gate, GateAnswer, Initialize,
-    ResumedSystemPrompt, cancel_message, command, interrupt, mcp_status, reply_error, reply_gate,
-    reply_permission, set_model, set_permission_mode, user_message, user_message_expanded,
+    ResumedSystemPrompt, cancel_message, command, get_session_cost, interrupt, mcp_status, reply_error,
+    reply_gate, reply_permission, set_model, set_permission_mode, user_message, user_message_expanded,
 };
 pub use permission::PermissionResult;
 pub use sent::{SentId, sent_id};

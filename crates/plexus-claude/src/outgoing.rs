@@ -202,6 +202,11 @@ pub fn mcp_status(request_id: &str) -> String {
     request(request_id, json!({"subtype": "mcp_status"}))
 }
 
+/// Requests the total cost of the process, as a text for people.
+pub fn get_session_cost(request_id: &str) -> String {
+    request(request_id, json!({"subtype": "get_session_cost"}))
+}
+
 /// Sets the child's permission mode.
 pub fn set_permission_mode(request_id: &str, mode: &str) -> String {
     request(request_id, json!({"subtype": "set_permission_mode", "mode": mode}))

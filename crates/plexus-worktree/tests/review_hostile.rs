@@ -256,6 +256,8 @@ fn a_commit_has_what_the_diff_showed_while_a_child_writes() {
     std::fs::create_dir(&outside).unwrap();
     std::fs::write(outside.join("b.txt"), "secret\n").unwrap();
     let made = ground.create();
+    // A review before the first replacement would show other files only.
+    made.write("a.txt", "0\n");
     let (over, mut committed) = (AtomicBool::new(false), 0);
     std::thread::scope(|scope| {
         scope.spawn(|| {

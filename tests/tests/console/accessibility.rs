@@ -22,8 +22,9 @@ fn views(scene: &Scene) -> Vec<(&'static str, String, &'static str)> {
         ("plan", format!("#/inbox/{plan}"), "article .markdown table"),
         ("sessions", "#/sessions".to_owned(), "[role=treeitem]"),
         ("session", format!("#/session/{worker}"), "[data-kind=call]"),
+        ("start", "#/sessions/start".to_owned(), "dialog form"),
         ("conversation", format!("#/session/{talker}/tree"), "[data-testid=conversation] .head"),
-        ("changes", format!("#/session/{worker}/diff"), "[data-testid=changes] .diff .added"),
+        ("changes", format!("#/session/{worker}/diff"), "[data-testid=changes] figure img"),
         ("activity", "#/activity".to_owned(), ".lane .span"),
         ("audit-log", "#/audit".to_owned(), "[role=listitem]"),
         ("figures", "#/audit/figures".to_owned(), "[data-testid=figures] canvas"),
@@ -39,6 +40,10 @@ const PROBLEMS: &str = "const session = await context.newCDPSession(page); \
         const { violations } = await window.axe.run(document, {resultTypes: ['violations']}); \
         return violations.filter((one) => ['serious', 'critical'].includes(one.impact)) \
             .map((one) => `${one.id}: ${one.help}: ${one.nodes.slice(0, 3).map((node) => `${node.html.slice(0, 200)} (${node.any[0]?.message ?? ''})`).join(' | ')}`); })";
+
+/// Opens the palette above the inbox and searches.
+const PALETTE: &str = "await page.evaluate(() => { location.hash = '#/inbox'; }); await page.getByRole('region', {name: 'Open approvals'}).waitFor({state: 'attached'}); \
+    await page.keyboard.press('Control+k'); await page.getByRole('combobox', {name: 'Find sessions'}).fill('release'); await page.locator('#found-2').waitFor()";
 
 /// Records the size of each file of the page on the wire. A cached file has no size.
 const RECORD_SIZES: &str = "context.weight = {}; context.on('requestfinished', async (request) => { \
@@ -90,6 +95,8 @@ async fn every_view_is_accessible_and_fits_and_the_page_is_small() -> anyhow::Re
             window.run(go, json!({"hash": hash, "there": there})).await?;
             faults.extend(problems_in_view(&window, name, look).await?);
         }
+        window.run(PALETTE, json!({})).await?;
+        faults.extend(problems_in_view(&window, "palette", look).await?);
         let weight: Value = window.run("return context.weight", json!({})).await?;
         let sum: u64 = weight.as_object().into_iter().flatten().filter_map(|(_, size)| size.as_u64()).sum();
         print_figure(&format!("all files of the page: {sum} bytes"));

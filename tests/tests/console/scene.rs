@@ -4,6 +4,8 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use git2::{IndexAddOption, Repository, Signature};
 use plexus_e2e::{World, text};
 use plexus_testkit::model::{Step, Tool};
@@ -29,6 +31,17 @@ const PLAN: &str = "## Move the orders to the new table\n\n\
     | step | can be undone |\n|---|---|\n| 1 to 3 | yes |\n| 4 | only from a backup |\n\n\
     > Nothing is deleted before step 4. See [the runbook](https://example.com/runbook).\n";
 
+/// A page of the project, which the agent moves.
+const DISCOUNTS: &str = "# Discounts\n\n\
+    A discount is an amount in cents.\n\
+    It applies to the whole order.\n\
+    Tax is due on the full price.\n\
+    A discount never makes an order negative.\n\n\
+    | customer | discount |\n|---|---|\n| new | 500 |\n| returning | 1000 |\n";
+
+/// A small picture: a chart with six bars.
+const CHART: &str = "iVBORw0KGgoAAAANSUhEUgAAAPAAAAB4CAIAAABD1OhwAAABqElEQVR42u3SOw2AMABAwZrABQ6wggJmRjYssTDDghM0NAx4KJ9Ae8lT8HIhxkPKpmCBgJaAloCWgBbQEtAS0BLQEtACWioY9DQvDgpoCWgJaAENtICWgFZ+bWNIDmgBDbSABlpAC2igBTTQAhpoAQ30z2v6PTmgBTTQAhpoAQ000EADDTTQAhpoAQ20gAYaaKCBBhpoAQ10UVVdnRzQQAMNNNBAAy2ggQYaaKCBBhpooIEGGmigBTTQQAMNNNBAAw000EADDbSABvrzE4EGGmiggQYaaKCBBhpooIEGGmiggQYaaKCBBvraxKFdkwMaaKCBBhpooIEGGmiggQYaaKCBBhpooIEGGmiggQYa6BJB5zERaKCBBhpooIEGGmiggQYaaKCBBhpooIEGGmiggQYaaKCBBhpooIEGGmiggQYaaKCBBhpooIEGGmiggQYaaKCBBhpooIEGGmiggQYaaKCBBhpooIEGGmiggQYaaKCBBhpooIEGGmigCwQtvdyDoKWvBbSAloCWgJaAFtAS0BLQEtAS0AJaAloCWgJaAlpAS0BLQEv3dgKtsefLDDdErwAAAABJRU5ErkJggg==";
+
 /// The sessions and approvals of the scene.
 pub(crate) struct Scene {
     pub(crate) worker: String,
@@ -40,7 +53,9 @@ pub(crate) struct Scene {
 
 /// Creates the scene with a real `claude`.
 pub(crate) async fn set(world: &World) -> anyhow::Result<Scene> {
-    for (file, content) in [("total.js", TOTAL), ("tax.js", "export const rate = 0.19;\n")] {
+    for (file, content) in
+        [("total.js", TOTAL), ("tax.js", "export const rate = 0.19;\n"), ("discounts.md", DISCOUNTS)]
+    {
         std::fs::write(world.file(file), content)?;
     }
     commit_all(&world.work)?;
@@ -81,6 +96,15 @@ async fn works(world: &World) -> anyhow::Result<(String, String)> {
     let got = world.call("claudecode.get", json!({"session_id": session})).await?;
     let folder = text(&got["session"]["worktree"]["path"]);
     let file = Path::new(&folder).join("total.js");
+    // For the review: a file that was moved and changed, and a new picture.
+    let docs = Path::new(&folder).join("docs");
+    std::fs::create_dir(&docs)?;
+    std::fs::remove_file(Path::new(&folder).join("discounts.md"))?;
+    std::fs::write(
+        docs.join("discounts.md"),
+        DISCOUNTS.replace("on the full price", "on the price after the discount"),
+    )?;
+    std::fs::write(docs.join("orders.png"), STANDARD.decode(CHART)?)?;
     let edit = |old: &str, new: &str| {
         Tool::new("Edit", json!({"file_path": file, "old_string": old, "new_string": new}))
     };

@@ -23,7 +23,7 @@ async fn an_approval_that_expires_soon_says_so_in_words_and_counts_down() -> any
     // The urgent approval is the first in the list, although it is newer.
     let list = "const row = page.getByRole('listitem'); await row.nth(1).waitFor(); \
         await row.nth(0).getByText('npm run urgent').waitFor(); \
-        await row.nth(0).getByTestId('time-left').getByText(/^Urgent: Expires in \\d min/).waitFor(); \
+        await row.nth(0).getByTestId('time-left').filter({hasText: /^Urgent: Expires in \\d min/}).waitFor(); \
         return row.nth(1).getByTestId('time-left').count()";
     assert_eq!(console.run(list, json!({})).await?, json!(0));
 

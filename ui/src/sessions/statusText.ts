@@ -60,3 +60,21 @@ export const POLICIES = {
   plan: 'starts with a plan',
   allow_all: 'every call runs and is logged',
 } as const;
+
+/** The cost of a session so far, with the turn in progress. */
+export function costSoFar({ cost_usd, turn_cost_usd }: Pick<SessionView, 'cost_usd' | 'turn_cost_usd'>): number {
+  return cost_usd + (turn_cost_usd ?? 0);
+}
+
+/** The same, with all descendants. */
+export function treeCostSoFar(session: SessionView, all: readonly SessionView[]): number {
+  const below = new Set([session.id]);
+  let running = session.turn_cost_usd ?? 0;
+  // Parents come before their children in the list.
+  for (const one of all) {
+    if (one.answers_to.kind !== 'session' || !below.has(one.answers_to.id)) continue;
+    below.add(one.id);
+    running += one.turn_cost_usd ?? 0;
+  }
+  return session.tree.cost_usd + running;
+}

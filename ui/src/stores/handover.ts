@@ -21,6 +21,7 @@ interface TrustedTypes {
 
 class Handover {
   private worker: ServiceWorker | null = null;
+  private started: Promise<void> | null = null;
 
   /** Whether this tab was signed in before the page was loaded. */
   get returning(): boolean {
@@ -43,8 +44,13 @@ class Handover {
     return within(answer);
   }
 
-  /** Starts the worker. In a browser without service workers, a reload signs out. */
-  async start(): Promise<void> {
+  /** Starts the worker, once for each page: a pasted sign-in link signs in again. In a browser without service workers, a reload signs out. */
+  start(): Promise<void> {
+    this.started ??= this.register();
+    return this.started;
+  }
+
+  private async register(): Promise<void> {
     if (!('serviceWorker' in navigator)) return;
     try {
       const { trustedTypes } = window as { trustedTypes?: TrustedTypes };

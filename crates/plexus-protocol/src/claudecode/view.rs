@@ -66,8 +66,8 @@ pub struct SessionView {
     pub pending_approvals: u64,
     /// The cost of its finished turns.
     pub cost_usd: f64,
-    /// The cost of the turn in progress, as far as Claude Code has reported it: it does so with each result, of which a
-    /// turn with background work has several. Omitted before the first.
+    /// The cost of the turn in progress, as Claude Code reported it after its last tool call. Omitted before the first
+    /// report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_cost_usd: Option<f64>,
     /// Sums over the session and all below it.

@@ -6,11 +6,15 @@ use serde_json::Value;
 
 use super::lines::{Batch, Readiness};
 use super::process::{CONNECTING_PAUSE, Phase};
+use super::running_cost::COST_REQUEST;
 use super::system_lines::reported_version;
 use super::{Cause, Effect, Machine};
 
 impl Machine {
     pub(super) fn on_response(&mut self, response: plexus_claude::Response, batch: &mut Batch) {
+        if response.request_id.starts_with(COST_REQUEST) {
+            return self.on_cost(&response.outcome);
+        }
         if let Some(request) = self.requests.remove(&response.request_id) {
             let (change, reply) = self.finish_request(request, response.outcome.map(drop));
             batch.changes.push(change);

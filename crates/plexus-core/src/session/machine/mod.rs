@@ -21,6 +21,7 @@ mod progress;
 mod recovery;
 mod request;
 mod risks;
+mod running_cost;
 mod said;
 mod settings;
 mod stop;
@@ -69,9 +70,10 @@ pub(super) use effect::{
 pub(crate) use held_calls::waits_for_budget;
 pub(super) use held_calls::{cost_budget, dollars_left};
 pub(crate) use model_trouble::trouble_of;
+pub(crate) use progress::has_read_prompt;
 pub(super) use progress::unread_files;
-pub(crate) use progress::{cost_so_far, has_read_prompt};
 pub(super) use recovery::{RecoveredRun, Snapshot};
+pub(crate) use running_cost::cost_so_far;
 
 /// The time at which an input arrives.
 #[derive(Debug, Clone, Copy)]

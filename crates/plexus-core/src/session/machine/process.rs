@@ -8,6 +8,7 @@ use plexus_claude::{Gate, Initialize, ResumedSystemPrompt, SentId, Version};
 use plexus_store::{Change, RunKey, RunState};
 use serde_json::json;
 
+use super::running_cost::CostRequest;
 use super::settings::Setting;
 use super::{Cause, Effect, Machine, Prepared, StartFailure, Started};
 use crate::hooks::events_of;
@@ -56,6 +57,8 @@ pub(super) struct Process {
     pub(super) stall_by: Option<Instant>,
     /// Its version of Claude Code, once it has reported one.
     pub(super) version: Option<Version>,
+    /// Whether it can be asked for its cost.
+    pub(super) cost_request: CostRequest,
     /// The settings it was started with; empty when an earlier hub started it.
     pub(super) launched_with: Vec<Setting>,
 }
@@ -89,6 +92,7 @@ impl Machine {
             idle_by: self.idle_deadline(),
             stall_by: None,
             version: None,
+            cost_request: CostRequest::default(),
             launched_with: Vec::new(),
         }
     }

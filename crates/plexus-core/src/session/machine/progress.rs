@@ -54,6 +54,9 @@ pub(super) struct Progress {
     pub(super) cost_before: f64,
     /// The total cost of the process.
     pub(super) cost_now: f64,
+    /// The total cost of the process as it last answered, after a tool of this turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) running_cost: Option<f64>,
     /// The token counts of all results but the last.
     pub(super) usage: Object,
     /// The model calls of all results but the last.
@@ -259,13 +262,6 @@ impl Progress {
     }
 }
 
-/// The cost of a running turn so far, from its stored progress. Claude Code reports it with each result.
-pub(crate) fn cost_so_far(progress: &Value) -> Option<f64> {
-    let reported = progress.get("result").is_some_and(|result| !result.is_null());
-    let cost = progress.get("cost_now")?.as_f64()? - progress.get("cost_before")?.as_f64()?;
-    reported.then(|| cost.max(0.0))
-}
-
 /// Whether the child has read the prompt of the turn with this stored progress.
 pub(crate) fn has_read_prompt(progress: &Value) -> bool {
     progress["acknowledged"] == true
@@ -370,18 +366,6 @@ mod tests {
         assert_eq!((cost_usd, num_turns, result.as_str()), (0.5, 4, "c"));
         assert_eq!(usage["input_tokens"], 20);
         assert_eq!(usage["cache"]["a"], 2);
-    }
-
-    #[test]
-    fn the_cost_of_a_running_turn_is_known_from_its_first_result_on() {
-        let mut first = Progress::default();
-        first.add_result(result("a", 0.5));
-        let mut second = first.next();
-        let stored = |progress: &Progress| serde_json::to_value(progress).expect("its text");
-        assert_eq!(cost_so_far(&stored(&second)), None, "the cost so far belongs to the turn before");
-        second.add_result(result("b", 0.75));
-        assert_eq!(cost_so_far(&stored(&second)), Some(0.25));
-        assert_eq!(cost_so_far(&Value::Null), None, "before its process started");
     }
 
     #[test]

@@ -13,5 +13,6 @@ mod process;
 mod recovery;
 mod requests;
 mod routing;
+mod running_cost;
 mod settings;
 mod turns;
