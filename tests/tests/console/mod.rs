@@ -19,3 +19,4 @@ mod shown_in_full;
 mod sign_in;
 mod signed_in_page;
 mod sources;
+mod states;

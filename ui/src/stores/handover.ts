@@ -12,15 +12,18 @@ const TAB = 'plexus-tab';
 /** How long to wait for the browser to start the worker, in milliseconds. */
 const PATIENCE = 3_000;
 
+interface WorkerPolicy {
+  createScriptURL(url: string): string;
+}
+
 interface TrustedTypes {
-  createPolicy(
-    name: string,
-    rules: { createScriptURL: (url: string) => string },
-  ): { createScriptURL(url: string): string };
+  createPolicy(name: string, rules: WorkerPolicy): WorkerPolicy;
 }
 
 class Handover {
   private worker: ServiceWorker | null = null;
+  /** The page may create the policy only once, and signs in again if a link is pasted into an open tab. */
+  private policy: WorkerPolicy | undefined;
 
   /** Whether this tab was signed in before the page was loaded. */
   get returning(): boolean {
@@ -48,8 +51,8 @@ class Handover {
     if (!('serviceWorker' in navigator)) return;
     try {
       const { trustedTypes } = window as { trustedTypes?: TrustedTypes };
-      const policy = trustedTypes?.createPolicy('plexus-worker', { createScriptURL: () => WORKER });
-      await navigator.serviceWorker.register(policy?.createScriptURL(WORKER) ?? WORKER, {
+      this.policy ??= trustedTypes?.createPolicy('plexus-worker', { createScriptURL: () => WORKER });
+      await navigator.serviceWorker.register(this.policy?.createScriptURL(WORKER) ?? WORKER, {
         scope: '/',
         updateViaCache: 'none',
       });
