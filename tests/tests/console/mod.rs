@@ -3,6 +3,7 @@
 //! policy or threw an exception.
 
 mod accessibility;
+mod accessible_dialogs;
 mod answer_anywhere;
 mod answers;
 mod approval_kinds;
