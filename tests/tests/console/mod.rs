@@ -9,6 +9,7 @@ mod answers;
 mod approval_kinds;
 mod credential;
 mod demo;
+mod every_action;
 mod hostile;
 mod impostor;
 mod large_lists;
