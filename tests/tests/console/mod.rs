@@ -7,6 +7,7 @@ mod accessible_dialogs;
 mod answer_anywhere;
 mod answers;
 mod approval_kinds;
+mod at_a_glance;
 mod credential;
 mod demo;
 mod every_action;
