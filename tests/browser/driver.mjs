@@ -6,7 +6,10 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import * as hands from './hands.mjs';
 import { picture } from './picture.mjs';
+import { readable } from './readable.mjs';
+import { tasks } from './tasks.mjs';
 
 const [modules, executablePath] = process.argv.slice(2);
 const require = createRequire(join(modules, 'here.js'));
@@ -63,10 +66,10 @@ class Window {
 
   async run({ code, args, page: number = 0 }) {
     const page = this.pages[number];
-    const names = ['page', 'context', 'pages', 'args', 'axe', 'picture'];
-    const body = new Function(...names, `return (async () => { ${code}\n })()`);
+    const scope = { page, context: this.context, pages: this.pages, args, axe, hands, picture, readable, tasks };
+    const body = new Function(...Object.keys(scope), `return (async () => { ${code}\n })()`);
     try {
-      return (await body(page, this.context, this.pages, args, axe, picture)) ?? null;
+      return (await body(...Object.values(scope))) ?? null;
     } catch (error) {
       // The text of the page explains the failure better than the wait that failed.
       const shown = await page.locator('body').innerText({ timeout: 1000 }).catch(() => '');

@@ -126,6 +126,8 @@ pub struct Look {
 impl Look {
     /// A wide window with the light scheme.
     pub const WIDE: Self = Self { size: (1280, 800), scheme: "light" };
+    /// The window of a usual laptop.
+    pub const LAPTOP: Self = Self { size: (1440, 900), scheme: "light" };
     /// A phone with the light scheme.
     pub const PHONE: Self = Self { size: (390, 844), scheme: "light" };
 
@@ -196,7 +198,8 @@ impl Window {
     }
 
     /// Runs code in the first page. The code is the body of an async function with `page`, `context`, `pages`,
-    /// `args`, `axe` (its source) and `picture` (writes a file) in scope.
+    /// `args`, `axe` (its source), `hands` (keyboard or touch), `picture` (writes a file), `readable` (the text on the screen) and
+    /// `tasks` (their CPU time) in scope.
     ///
     /// # Errors
     /// If the code throws. The error contains the text of the page.

@@ -34,7 +34,7 @@ fn views(scene: &Scene) -> Vec<(&'static str, String, &'static str)> {
 }
 
 /// The serious problems that axe finds: the rule and the elements.
-const PROBLEMS: &str = "const session = await context.newCDPSession(page); \
+pub(crate) const PROBLEMS: &str = "const session = await context.newCDPSession(page); \
     await session.send('Runtime.evaluate', {expression: axe()}); await session.detach(); \
     return page.evaluate(async () => { \
         const { violations } = await window.axe.run(document, {resultTypes: ['violations']}); \

@@ -3,11 +3,14 @@
 //! policy or threw an exception.
 
 mod accessibility;
+mod accessible_dialogs;
 mod answer_anywhere;
 mod answers;
 mod approval_kinds;
+mod at_a_glance;
 mod credential;
 mod demo;
+mod every_action;
 mod hostile;
 mod images;
 mod impostor;
@@ -22,4 +25,5 @@ mod shown_in_full;
 mod sign_in;
 mod signed_in_page;
 mod sources;
+mod states;
 mod time_left;

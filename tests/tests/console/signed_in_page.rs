@@ -4,9 +4,10 @@
 use std::io::Write as _;
 
 use anyhow::{Context as _, ensure};
-use plexus_e2e::World;
 use plexus_e2e::browser::{Look, Window};
+use plexus_e2e::{World, text};
 use plexus_testkit::binaries;
+use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -80,6 +81,18 @@ pub(crate) async fn link(world: &World) -> anyhow::Result<String> {
     ensure!(output.status.success(), "{output:?}");
     let printed = String::from_utf8(output.stdout)?;
     Ok(printed.trim().to_owned())
+}
+
+/// A session whose approvals an agent above it is asked first. Returns it when it has started its prompt.
+pub(crate) async fn child_of_an_agent(world: &World, prompt: &str) -> anyhow::Result<String> {
+    let lead = world.create("lead", json!({"hub_tools": true, "approve_scope": ["*"]})).await?;
+    let given = world.call("loopback.configure", json!({"session_id": lead})).await?;
+    let header = text(&given["mcp_config"]["mcpServers"]["plexus"]["headers"]["Authorization"]);
+    // The call also shows that the agent is present.
+    let agent = Rpc::new(world.hub.url(), header.trim_start_matches("Bearer "));
+    let child =
+        json!({"name": "child", "working_dir": world.work, "prompt": prompt, "escalate_after_secs": 3600});
+    Ok(text(&agent.call("claudecode.create", child).await?["id"]))
 }
 
 /// Declares one test of an `async fn(&mut ConsolePage) -> anyhow::Result<()>` per pinned CLI, on the control channel.

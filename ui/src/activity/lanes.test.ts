@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Lane } from '../wire';
-import { laneText, markText, totals } from './lanes';
+import { laneText, markText, outline, totals } from './lanes';
 
 const lane: Lane = {
   session_id: 's',
@@ -38,4 +38,16 @@ test('a lane and an approval are described in words', () => {
     'lead/worker: working 1 min 40 s, waiting for a person 1 min; 1 approval',
   );
   expect(markText(lane.marks[0]!)).toBe('allowed by a person after 1 min');
+});
+
+test('the spans of a state are one path, each at least two pixels wide, without those outside the window', () => {
+  const spans = [
+    { state: 'working' as const, from: 0, to: 100 },
+    { state: 'waiting_for_person' as const, from: 100, to: 200 },
+    { state: 'working' as const, from: 200, to: 200.1 },
+    { state: 'working' as const, from: 900, to: 950 },
+  ];
+  const pixel = (at: number) => at / 10;
+  expect(outline(spans, 'working', { from: 0, to: 500 }, pixel)).toBe('M0.0 0h10.0v100h-10.0zM20.0 0h2.0v100h-2.0z');
+  expect(outline(spans, 'waiting_for_agent', { from: 0, to: 500 }, pixel)).toBe('');
 });

@@ -1,7 +1,7 @@
 /** What the lanes of the activity view say: the share of time in each state, and texts for people who do not see the picture. */
 
 import { duration } from '../pure/text';
-import type { AnsweredBy, ApprovalStatus, Lane, LaneMark, LaneState } from '../wire';
+import type { AnsweredBy, ApprovalStatus, Lane, LaneMark, LaneSpan, LaneState } from '../wire';
 import type { TimeWindow } from './window';
 
 export const STATES: Record<LaneState | 'idle', string> = {
@@ -38,6 +38,28 @@ export function totals(
     sums.idle = Math.max(0, sums.idle - secs);
   }
   return sums;
+}
+
+/** The height of a path; the picture clips it to the lane. */
+const TALL = 100;
+/** The smallest width of a span, in pixels. */
+const NARROWEST = 2;
+
+/** The spans of one state as one path in pixels: a lane needs few elements, however many spans it has. */
+export function outline(
+  spans: readonly LaneSpan[],
+  state: LaneState,
+  { from, to }: TimeWindow,
+  pixel: (at: number) => number,
+): string {
+  let path = '';
+  for (const span of spans) {
+    if (span.state !== state || span.to <= from || span.from >= to) continue;
+    const left = pixel(span.from);
+    const width = Math.max(NARROWEST, pixel(span.to) - left);
+    path += `M${left.toFixed(1)} 0h${width.toFixed(1)}v${TALL}h-${width.toFixed(1)}z`;
+  }
+  return path;
 }
 
 /** A lane in words. */

@@ -24,6 +24,10 @@ describe('the headline of a call', () => {
       ],
       ['tracker: create issue: {"title":"x"}', { tool_name: 'mcp__tracker__create_issue', input: { title: 'x' } }],
       ['Grant a larger budget', { tool_name: 'plexus_budget', kind: 'budget', input: {} }],
+      [
+        'Grant a larger budget: 3 of 4 tool calls used',
+        { tool_name: 'plexus_budget', kind: 'budget', input: { limit: 'tool_calls', used: 3, granted: 4 } },
+      ],
       ['Start a sub-agent: look around', { tool_name: 'Task', input: { description: 'look around', prompt: '…' } }],
       ['Run', { tool_name: 'Bash', input: { command: 7 } }],
     ];

@@ -4,7 +4,9 @@
  */
 
 import type { Approval, Fields, TargetFile } from '../wire';
+import { BUDGET_UNITS } from './budgetUnits';
 import type { Row } from './diff';
+import { plain } from './fields';
 import type { IconName } from './icons';
 import { inputLine, inputParts, questionsOf, within } from './toolInput';
 
@@ -28,7 +30,7 @@ const LONGEST = 200;
 /** The headline of a call; with the file it changes, the headline names lines. */
 export function actionOf(called: Called, file: TargetFile | null = null): Action {
   const { tool_name: tool, input, kind } = called;
-  if (kind === 'budget') return { icon: 'budget', words: 'Grant a larger budget', code: '', detail: '' };
+  if (kind === 'budget') return { icon: 'budget', words: 'Grant a larger budget', code: '', detail: budgetUse(input) };
   const text = (name: string): string | null => (typeof input[name] === 'string' ? input[name] : null);
   const path = (name: string): string => within(text(name) ?? '', called.cwd ?? null);
   switch (tool) {
@@ -155,6 +157,13 @@ function lineNumbers(rows: readonly Row[]): number[] {
     if (row.kind !== 'added' && row.before !== null) before = row.before;
   }
   return numbers;
+}
+
+/** How much of a budget is used, such as "1 of 1 tool calls used". */
+function budgetUse(input: Fields): string {
+  const limit = plain(input['limit']);
+  if (limit === '') return '';
+  return short(`${plain(input['used'])} of ${plain(input['granted'])} ${BUDGET_UNITS[limit] ?? limit} used`);
 }
 
 function planTitle(plan: string | null): string {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { excerpt, omittedText } from './excerpt';
+import { beginning, excerpt, omittedText } from './excerpt';
 
 test('a short text is complete', () => {
   expect(excerpt('abc\ndef', 100, 10)).toEqual({ head: 'abc\ndef', left: 0, leftLines: 0, tail: '' });
@@ -26,4 +26,11 @@ test('a character is not split', () => {
   const lone = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
   expect(head).not.toMatch(lone);
   expect(tail).not.toMatch(lone);
+});
+
+test('a beginning has few lines and ends with a whole word', () => {
+  expect(beginning('one line', 20, 2)).toBe('one line');
+  expect(beginning('a\nb\nc', 20, 2)).toBe('a\nb');
+  expect(beginning('several words on one line', 20, 2)).toBe('several words on');
+  expect(beginning('x'.repeat(30), 20, 2)).toBe('x'.repeat(20));
 });

@@ -37,6 +37,15 @@ export function excerpt(text: string, most: number, lines: number): Excerpt {
   return { head, left, leftLines, tail: text.slice(from) };
 }
 
+/** The beginning of a text, within a number of characters and lines. It ends with a whole word if there is one. */
+export function beginning(text: string, most: number, lines: number): string {
+  const first = text.split('\n', lines).join('\n');
+  if (first.length <= most) return first;
+  const head = truncate(first, most).text;
+  const space = head.lastIndexOf(' ');
+  return space > most / 2 ? head.slice(0, space) : head;
+}
+
 function tailFrom(text: string): number {
   const earliest = Math.max(0, text.length - TAIL);
   let from = text.length;

@@ -12,16 +12,18 @@ const TAB = 'plexus-tab';
 /** How long to wait for the browser to start the worker, in milliseconds. */
 const PATIENCE = 3_000;
 
+interface WorkerPolicy {
+  createScriptURL(url: string): string;
+}
+
 interface TrustedTypes {
-  createPolicy(
-    name: string,
-    rules: { createScriptURL: (url: string) => string },
-  ): { createScriptURL(url: string): string };
+  createPolicy(name: string, rules: WorkerPolicy): WorkerPolicy;
 }
 
 class Handover {
   private worker: ServiceWorker | null = null;
-  private started: Promise<void> | null = null;
+  /** The page may create the policy only once, and signs in again if a link is pasted into an open tab. */
+  private policy: WorkerPolicy | undefined;
 
   /** Whether this tab was signed in before the page was loaded. */
   get returning(): boolean {
@@ -44,18 +46,13 @@ class Handover {
     return within(answer);
   }
 
-  /** Starts the worker, once for each page: a pasted sign-in link signs in again. In a browser without service workers, a reload signs out. */
-  start(): Promise<void> {
-    this.started ??= this.register();
-    return this.started;
-  }
-
-  private async register(): Promise<void> {
+  /** Starts the worker. In a browser without service workers, a reload signs out. */
+  async start(): Promise<void> {
     if (!('serviceWorker' in navigator)) return;
     try {
       const { trustedTypes } = window as { trustedTypes?: TrustedTypes };
-      const policy = trustedTypes?.createPolicy('plexus-worker', { createScriptURL: () => WORKER });
-      await navigator.serviceWorker.register(policy?.createScriptURL(WORKER) ?? WORKER, {
+      this.policy ??= trustedTypes?.createPolicy('plexus-worker', { createScriptURL: () => WORKER });
+      await navigator.serviceWorker.register(this.policy?.createScriptURL(WORKER) ?? WORKER, {
         scope: '/',
         updateViaCache: 'none',
       });

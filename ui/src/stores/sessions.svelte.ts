@@ -1,6 +1,7 @@
 /** All sessions that the viewer may see, parents before their children. Read again whenever the hub reports a change. */
 
-import type { SessionView } from '../wire';
+import { projectName } from '../pure/project';
+import type { Approval, SessionView } from '../wire';
 import { call, HubError } from './api';
 import { live } from './live.svelte';
 
@@ -23,6 +24,11 @@ class Sessions {
   /** The names of its path: from the root of the tree, or the agent outside the hub above it, down to this session. */
   names(id: string): string[] {
     return this.path(id)?.split('/') ?? [];
+  }
+
+  /** The project of an approval. A worktree belongs to the project that it was created from. */
+  project({ session_id, cwd }: Pick<Approval, 'session_id' | 'cwd'>): string {
+    return this.byId.get(session_id)?.project.name ?? projectName(cwd);
   }
 
   /** Reads the list. Only one request runs at a time; a change during it causes another. */
