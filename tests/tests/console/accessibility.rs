@@ -43,7 +43,7 @@ pub(crate) const PROBLEMS: &str = "const session = await context.newCDPSession(p
 
 /// Opens the palette above the inbox and searches.
 const PALETTE: &str = "await page.evaluate(() => { location.hash = '#/inbox'; }); await page.getByRole('region', {name: 'Open approvals'}).waitFor({state: 'attached'}); \
-    await page.keyboard.press('Control+k'); await page.getByRole('combobox', {name: 'Find sessions'}).fill('release'); await page.locator('#found-2').waitFor()";
+    await page.keyboard.press('Control+k'); await page.getByRole('combobox', {name: 'Find sessions'}).fill('s'); await page.locator('#found-2').waitFor()";
 
 /// Records the size of each file of the page on the wire. A cached file has no size.
 const RECORD_SIZES: &str = "context.weight = {}; context.on('requestfinished', async (request) => { \
