@@ -1,7 +1,5 @@
 //! What is committed or merged is what a person was shown, whatever the history of the branch says. Each test is an attack.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod common;
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};

@@ -29,17 +29,24 @@ fn bash(command: &str) -> Value {
     json!({"tool": "Bash", "input": {"command": command}})
 }
 
-fn question(text: &str, several: bool) -> Value {
+/// How many options of a question can be selected.
+#[derive(PartialEq)]
+enum Choice {
+    One,
+    Several,
+}
+
+fn question(text: &str, choice: Choice) -> Value {
     let options = ["Red", "Green", "Blue"].map(|label| json!({"label": label, "description": ""}));
-    json!({"question": text, "header": "Paint", "multiSelect": several, "options": options})
+    json!({"question": text, "header": "Paint", "multiSelect": choice == Choice::Several, "options": options})
 }
 
 /// The ways: a name, the call, a text of its row, and what the person does.
 fn ways() -> Vec<(&'static str, Value, &'static str, &'static str)> {
     let questions = json!([
-        question("Which wall?", false),
-        question("Which doors?", true),
-        question("Which floor?", false)
+        question("Which wall?", Choice::One),
+        question("Which doors?", Choice::Several),
+        question("Which floor?", Choice::One)
     ]);
     vec![
         (
