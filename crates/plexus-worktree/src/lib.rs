@@ -7,6 +7,7 @@
 //! in directories that children can change concurrently. `plexus-files` therefore runs them in a separate process
 //! without access to the hub's files. Only [`Record`], [`Notes`] and [`UpdateNotes`] are the hub's own files.
 
+mod base;
 mod branch;
 mod changes;
 mod checkout;

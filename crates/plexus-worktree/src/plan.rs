@@ -10,10 +10,10 @@ use git2::{ErrorCode, Repository};
 use plexus_protocol::worktree::Worktree;
 use serde::{Deserialize, Serialize};
 
+use crate::base::base;
 use crate::copy::Copy;
 use crate::error::at;
 use crate::files::{new_dir, open_regular, private_dir};
-use crate::person::check_branch;
 use crate::{Baseline, Result, WorktreeError, admin_dir, open};
 
 /// The parameters of a worktree.
@@ -62,7 +62,6 @@ impl Plan {
             return Err(WorktreeError::NotInTree(given.clone()));
         }
         let base = base(&repo, given, request.base.as_deref())?;
-        let base_branch = base_branch(&repo, request.base.as_deref());
         let copies = request.copy.iter().map(|path| Copy::of(&root, path)).collect::<Result<Vec<_>>>()?;
         if let Some(within) = &request.copy_within {
             copies.iter().try_for_each(|copy| copy.check_within(within))?;
@@ -81,9 +80,9 @@ impl Plan {
         let worktree = Worktree {
             path: text(&path)?,
             branch: format!("plexus/{name}"),
-            base: base.to_string(),
+            base: base.commit.to_string(),
             repo: text(&common)?,
-            base_branch,
+            base_branch: base.branch,
             // Only the main working tree: the path of a linked one is in files that a child can write.
             checkout: root
                 .join(".git")
@@ -154,33 +153,6 @@ fn discover(path: &Path) -> Result<Repository> {
         ErrorCode::NotFound => WorktreeError::NoRepository(path.to_owned()),
         _ => WorktreeError::BadRepository { path: path.to_owned(), why: error.message().to_owned() },
     })
-}
-
-fn base(repo: &Repository, path: &Path, given: Option<&str>) -> Result<git2::Oid> {
-    if let Some(base) = given {
-        let commit = repo.revparse_single(base).and_then(|object| object.peel_to_commit());
-        return commit.map(|commit| commit.id()).map_err(|error| WorktreeError::NoSuchBase {
-            base: base.to_owned(),
-            why: error.message().to_owned(),
-        });
-    }
-    match repo.head().and_then(|head| head.peel_to_commit()) {
-        Ok(commit) => Ok(commit.id()),
-        Err(error) if matches!(error.code(), ErrorCode::UnbornBranch | ErrorCode::NotFound) => {
-            Err(WorktreeError::NoCommits(path.to_owned()))
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// The local branch that the base is taken from: the branch that the caller names, or the one that is checked out.
-fn base_branch(repo: &Repository, given: Option<&str>) -> Option<String> {
-    let name = match given {
-        Some(given) => given.strip_prefix("refs/heads/").unwrap_or(given).to_owned(),
-        None => repo.head().ok()?.name().ok()?.strip_prefix("refs/heads/")?.to_owned(),
-    };
-    check_branch(&name).ok()?;
-    repo.find_reference(&format!("refs/heads/{name}")).ok().map(|_| name)
 }
 
 /// The common name of the repository with this git directory.
