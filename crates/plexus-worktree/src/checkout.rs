@@ -17,6 +17,7 @@ use crate::commit::{check_filters, is_lfs_pointer};
 use crate::current::{Current, Entry, GITLINK, LINK, parent_dir};
 use crate::diff::display;
 use crate::error::at;
+use crate::names::path_problem;
 use crate::target::refused;
 use crate::work::MAX_COMMIT_FILE;
 use crate::{Result, WorktreeError};
@@ -39,6 +40,9 @@ pub(crate) fn check_replacements(
     let shown = root.display().to_string();
     for Replacement { path, old, new } in all {
         let name = display(path);
+        if let Some(why) = path_problem(path) {
+            return Err(refused(&shown, branch, &format!("would get a path with {why} (`{name}`)")));
+        }
         if [old, new].into_iter().flatten().any(|entry| entry.mode == GITLINK) {
             return Err(refused(&shown, branch, &format!("would change its submodule `{name}`")));
         }

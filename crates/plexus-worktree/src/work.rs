@@ -1,17 +1,20 @@
 //! The work of a session in its worktree: the files that differ from the base, and the content of its branch. `changes`,
 //! `diff`, `commit` and `push` use the same list, so that they always agree.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use git2::{DiffOptions, Oid};
+use git2::{DiffOptions, Oid, Repository};
 use plexus_protocol::worktree::Worktree;
 
 use crate::changes::branch_tip;
 use crate::comparison::{Comparison, Difference};
 use crate::current::{Current, Entry, GITLINK};
 use crate::lines::MAX_FILE_BYTES;
+use crate::objects::open_objects;
+use crate::trees::check_new_trees;
 use crate::{InitialState, Result, WorktreeError};
 
 /// The largest file that is read as a whole, and that a commit may contain.
@@ -22,11 +25,14 @@ const MAX_COMMITTED: usize = 100_000;
 /// The work of a session.
 pub(crate) struct Work {
     pub(crate) comparison: Comparison,
+    /// The objects of the repository, for everything that depends on the parents of commits.
+    pub(crate) objects: Repository,
     root: PathBuf,
     /// The head of the branch, unless the branch was deleted.
     pub(crate) tip: Option<Oid>,
-    /// The files in which the head of the branch differs from the base; `None` for a deleted file.
-    committed: BTreeMap<PathBuf, Option<Entry>>,
+    /// The files in which the head of the branch differs from the base; `None` for a deleted file. The paths are compared
+    /// as bytes: as a [`Path`], `a//b` would equal `a/b`.
+    committed: BTreeMap<OsString, Option<Entry>>,
     /// The files in which the worktree differs from the base, by path.
     pub(crate) differences: Vec<Difference>,
 }
@@ -36,11 +42,16 @@ impl Work {
         let comparison = Comparison::at(worktree, initial_state)?;
         let differences = comparison.differences()?;
         let tip = branch_tip(&comparison.repo, worktree)?;
+        let objects = open_objects(&worktree.repo)?;
         let committed = match tip {
-            Some(tip) => committed(&comparison, tip)?,
+            Some(tip) => {
+                check_new_trees(&objects, comparison.base, tip)?;
+                committed(&comparison, tip)?
+            }
             None => BTreeMap::new(),
         };
-        let mut work = Self { comparison, root: PathBuf::from(&worktree.path), tip, committed, differences };
+        let root = PathBuf::from(&worktree.path);
+        let mut work = Self { comparison, objects, root, tip, committed, differences };
         work.add_committed()?;
         work.differences.sort_by(|a, b| a.path.as_os_str().as_bytes().cmp(b.path.as_os_str().as_bytes()));
         Ok(work)
@@ -49,17 +60,17 @@ impl Work {
     /// Adds committed files that the scan leaves out: ignored files, files of the baseline, and submodules.
     fn add_committed(&mut self) -> Result<()> {
         let base = self.comparison.repo.find_commit(self.comparison.base)?.tree()?;
-        let seen: std::collections::BTreeSet<&PathBuf> =
-            self.differences.iter().map(|difference| &difference.path).collect();
+        let seen: BTreeSet<&OsStr> =
+            self.differences.iter().map(|difference| difference.path.as_os_str()).collect();
         let mut more = Vec::new();
-        for path in self.committed.keys().filter(|path| !seen.contains(path)) {
+        for path in self.committed.keys().filter(|path| !seen.contains(path.as_os_str())).map(Path::new) {
             let old =
                 base.get_path(path).ok().map(|entry| Entry { mode: entry.filemode() as u32, id: entry.id() });
             let now = self.read_for_commit(path)?;
             if !now.is(old)? {
                 let old = old.filter(|old| old.mode != GITLINK).map(|old| old.id);
                 let exists = !matches!(now, Current::Missing);
-                more.push(Difference { path: path.clone(), old, exists, untracked: false });
+                more.push(Difference { path: path.to_owned(), old, exists, untracked: false });
             }
         }
         self.differences.extend(more);
@@ -93,7 +104,7 @@ impl Work {
 
     /// The version of a file in the head of the branch, if the branch changed the file.
     fn committed(&self, path: &Path) -> Option<Entry> {
-        self.committed.get(path).copied().flatten()
+        self.committed.get(path.as_os_str()).copied().flatten()
     }
 
     /// Whether the head of the branch has this content at a path. A file that was not read counts as committed if its
@@ -103,7 +114,7 @@ impl Work {
             return Ok(true);
         }
         let repo = &self.comparison.repo;
-        let entry = match self.committed.get(path) {
+        let entry = match self.committed.get(path.as_os_str()) {
             Some(entry) => *entry,
             None => {
                 let base = repo.find_commit(self.comparison.base)?.tree()?;
@@ -119,20 +130,21 @@ impl Work {
     }
 
     /// The paths that the branch changed, and that the worktree has reverted to the base without a commit.
-    pub(crate) fn undone(&self) -> impl Iterator<Item = &PathBuf> {
-        self.committed.keys().filter(|path| {
-            let key = path.as_os_str().as_bytes();
-            self.differences.binary_search_by(|seen| seen.path.as_os_str().as_bytes().cmp(key)).is_err()
-        })
+    pub(crate) fn undone(&self) -> impl Iterator<Item = &Path> {
+        let is_shown = |path: &OsStr| {
+            let key = path.as_bytes();
+            self.differences.binary_search_by(|seen| seen.path.as_os_str().as_bytes().cmp(key)).is_ok()
+        };
+        self.committed.keys().filter(move |path| !is_shown(path)).map(Path::new)
     }
 
     /// Whether the branch changed a file.
     pub(crate) fn has_committed(&self, path: &Path) -> bool {
-        self.committed.contains_key(path)
+        self.committed.contains_key(path.as_os_str())
     }
 }
 
-fn committed(comparison: &Comparison, tip: Oid) -> Result<BTreeMap<PathBuf, Option<Entry>>> {
+fn committed(comparison: &Comparison, tip: Oid) -> Result<BTreeMap<OsString, Option<Entry>>> {
     let repo = &comparison.repo;
     if tip == comparison.base {
         return Ok(BTreeMap::new());
@@ -149,7 +161,7 @@ fn committed(comparison: &Comparison, tip: Oid) -> Result<BTreeMap<PathBuf, Opti
         let new = delta.new_file();
         let entry = new.exists().then(|| Entry { mode: u32::from(new.mode()), id: new.id() });
         if let Some(path) = new.path().or_else(|| delta.old_file().path()) {
-            committed.insert(path.to_owned(), entry);
+            committed.insert(path.as_os_str().to_owned(), entry);
         }
     }
     Ok(committed)
