@@ -14,11 +14,12 @@ use serde::{Deserialize, Serialize};
 use crate::current::{Current, Entry, GITLINK, LINK, has_crlf, with_lf};
 use crate::diff::display;
 use crate::digest::Digest;
+use crate::layout::{check_admin_dir, check_layout};
 use crate::person::{author, signature, stored};
 use crate::target::check_idle;
 use crate::update::{AffectedTree, BranchUpdate};
 use crate::work::{MAX_COMMIT_FILE, Work};
-use crate::{InitialState, Result, WorktreeError, admin_dir, files};
+use crate::{InitialState, Result, WorktreeError, admin_dir, files, name};
 
 /// The parameters of a commit.
 #[derive(Debug, Serialize, Deserialize)]
@@ -51,6 +52,8 @@ pub fn prepare_commit(
     request: &CommitRequest,
 ) -> Result<PreparedCommit> {
     let message = stored(&request.message)?;
+    check_layout(worktree.repo.as_ref(), &worktree.branch)?;
+    check_admin_dir(worktree.repo.as_ref(), name(worktree)?)?;
     check_on_branch(worktree)?;
     let work = Work::of(worktree, initial_state)?;
     let repo = &work.comparison.repo;

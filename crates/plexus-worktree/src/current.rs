@@ -88,19 +88,26 @@ pub(crate) fn parent_dir<'a>(root: &Path, path: &'a Path) -> io::Result<Option<(
 }
 
 fn read(root: &Path, path: &Path, limit: u64) -> io::Result<Current> {
-    let Some((dir, name)) = parent_dir(root, path)? else { return Ok(Current::Missing) };
-    let stat = match statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+    match parent_dir(root, path)? {
+        Some((dir, name)) => read_in(&dir, name, limit),
+        None => Ok(Current::Missing),
+    }
+}
+
+/// Reads at most `limit` bytes of the file with this name in a directory.
+pub(crate) fn read_in(dir: &OwnedFd, name: &OsStr, limit: u64) -> io::Result<Current> {
+    let stat = match statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => return Ok(Current::Missing),
         stat => stat?,
     };
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::Symlink => {
-            let content = readlinkat(&dir, name, Vec::new())?.into_bytes();
+            let content = readlinkat(dir, name, Vec::new())?.into_bytes();
             Ok(Current::File { mode: LINK, content })
         }
         FileType::RegularFile => {
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            let file = File::from(openat(&dir, name, flags, Mode::empty())?);
+            let file = File::from(openat(dir, name, flags, Mode::empty())?);
             let metadata = file.metadata()?;
             if !metadata.is_file() {
                 return Ok(Current::Other);

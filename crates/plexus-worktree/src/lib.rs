@@ -23,6 +23,7 @@ mod error;
 mod files;
 mod image;
 mod index_lock;
+mod layout;
 mod lines;
 mod merge;
 mod names;
@@ -34,9 +35,11 @@ mod push;
 mod rebase;
 mod record;
 mod recover;
+mod ref_lock;
 mod remove;
 mod renames;
 mod review;
+mod swap;
 mod target;
 mod trees;
 mod unchanged;
@@ -79,8 +82,19 @@ fn name(worktree: &Worktree) -> Result<&str> {
     name.ok_or_else(|| WorktreeError::Moved(worktree.path.clone().into()))
 }
 
-/// Opens the repository in exactly this directory.
+/// Opens the repository in exactly this git directory, which is not that of a linked worktree.
 fn open(repo: &str) -> Result<Repository> {
+    let opened = open_worktree(repo)?;
+    if opened.commondir() != opened.path() {
+        return Err(WorktreeError::Refused(format!(
+            "{repo} has a file `commondir`, which makes git use another repository. Delete this file: git never puts it there"
+        )));
+    }
+    Ok(opened)
+}
+
+/// Opens a repository, or a linked worktree, in exactly this directory.
+fn open_worktree(path: &str) -> Result<Repository> {
     let nowhere_else = RepositoryOpenFlags::NO_SEARCH;
-    Ok(Repository::open_ext(repo, nowhere_else, std::iter::empty::<&str>())?)
+    Ok(Repository::open_ext(path, nowhere_else, std::iter::empty::<&str>())?)
 }

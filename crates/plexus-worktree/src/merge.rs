@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::branch::target;
 use crate::checkout::check_replacements;
 use crate::conflicts::conflicts;
+use crate::layout::check_layout;
 use crate::objects::{incomplete, is_descendant, open_objects, store};
 use crate::person::{author, check_branch, signature, stored};
 use crate::rebase::rebase;
@@ -69,6 +70,7 @@ pub fn prepare_merge(worktree: &Worktree, request: &MergeRequest) -> Result<Prep
             "`{into}` is the branch of the worktree itself. Choose another branch"
         )));
     }
+    check_layout(worktree.repo.as_ref(), into)?;
     let repo = open(&worktree.repo)?;
     if branch_tip(&repo, worktree)? != Some(head) {
         return Err(changed(worktree));

@@ -14,7 +14,8 @@ use crate::base::base;
 use crate::copy::Copy;
 use crate::error::at;
 use crate::files::{new_dir, open_regular, private_dir};
-use crate::{Baseline, Result, WorktreeError, admin_dir, open};
+use crate::layout::{check_admin_dir, check_references};
+use crate::{Baseline, Result, WorktreeError, admin_dir, open, open_worktree};
 
 /// The parameters of a worktree.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -66,7 +67,7 @@ impl Plan {
         if let Some(within) = &request.copy_within {
             copies.iter().try_for_each(|copy| copy.check_within(within))?;
         }
-        let common = repo.commondir().canonicalize().map_err(at(repo.commondir()))?;
+        let common = common_dir(&repo, given)?;
         let dir = &request.worktrees_dir;
         private_dir(dir).map_err(at(dir))?;
         let name = ref_name(&request.name);
@@ -109,12 +110,14 @@ impl Plan {
         let worktree = &self.worktree;
         let path = Path::new(&worktree.path);
         let admin = admin_dir(worktree)?;
+        check_references(worktree.repo.as_ref(), &worktree.branch)?;
+        check_admin_dir(worktree.repo.as_ref(), crate::name(worktree)?)?;
         let repo = open(&worktree.repo)?;
         let commit = repo.find_commit(worktree.base.parse()?)?;
         repo.branch(&worktree.branch, &commit, false)?;
         link(worktree, &admin)?;
         let mut fresh = CheckoutBuilder::new();
-        open(&worktree.path)?.checkout_head(Some(fresh.safe().recreate_missing(true)))?;
+        open_worktree(&worktree.path)?.checkout_head(Some(fresh.safe().recreate_missing(true)))?;
         let index_file = admin.join("index");
         let index = open_regular(&index_file).map_err(at(&index_file))?;
         for copy in &self.copies {
@@ -152,6 +155,21 @@ fn discover(path: &Path) -> Result<Repository> {
     Repository::discover(path).map_err(|error| match error.code() {
         ErrorCode::NotFound => WorktreeError::NoRepository(path.to_owned()),
         _ => WorktreeError::BadRepository { path: path.to_owned(), why: error.message().to_owned() },
+    })
+}
+
+/// The git directory of the repository that a working tree belongs to. Only git's directory about a linked worktree names
+/// another one; a child could add such a file to any git directory.
+fn common_dir(repo: &Repository, given: &Path) -> Result<PathBuf> {
+    let common = repo.commondir().canonicalize().map_err(at(repo.commondir()))?;
+    let own = repo.path().canonicalize().map_err(at(repo.path()))?;
+    let is_linked = own.parent() == Some(&common.join("worktrees"));
+    if (own == common || is_linked) && common.join("commondir").symlink_metadata().is_err() {
+        return Ok(common);
+    }
+    Err(WorktreeError::BadRepository {
+        path: given.to_owned(),
+        why: format!("{} uses the data of another repository; delete its file `commondir`", own.display()),
     })
 }
 
