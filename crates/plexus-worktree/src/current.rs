@@ -57,7 +57,7 @@ impl Current {
         }
     }
 
-    /// Whether this is the version `entry`, possibly with other line endings; `None` means that the file is missing.
+    /// Whether this is exactly the version `entry`; `None` means that the file is missing.
     pub(crate) fn is(&self, entry: Option<Entry>) -> Result<bool> {
         let (Self::File { mode, content }, Some(entry)) = (self, entry) else {
             return Ok(matches!((self, entry), (Self::Missing, None)));
@@ -65,9 +65,7 @@ impl Current {
         if *mode != entry.mode {
             return Ok(false);
         }
-        let is =
-            |content: &[u8]| Ok::<_, git2::Error>(Oid::hash_object(ObjectType::Blob, content)? == entry.id);
-        Ok(is(content)? || (has_crlf(content) && is(&with_lf(content))?))
+        Ok(Oid::hash_object(ObjectType::Blob, content)? == entry.id)
     }
 }
 
@@ -128,17 +126,6 @@ pub(crate) fn has_crlf(content: &[u8]) -> bool {
     content.windows(2).any(|pair| pair == b"\r\n")
 }
 
-/// The content with `\n` in place of every `\r\n`.
-pub(crate) fn with_lf(content: &[u8]) -> Vec<u8> {
-    let mut converted = Vec::with_capacity(content.len());
-    for (at, &byte) in content.iter().enumerate() {
-        if byte != b'\r' || content.get(at + 1) != Some(&b'\n') {
-            converted.push(byte);
-        }
-    }
-    converted
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,11 +145,5 @@ mod tests {
         assert!(matches!(read("real"), Current::Other));
         assert!(matches!(read("real/file/below"), Current::Missing));
         assert!(Current::read(&root, Path::new("../root/real/file"), 10).is_err());
-    }
-
-    #[test]
-    fn only_pairs_of_cr_and_lf_are_converted() {
-        assert_eq!(with_lf(b"a\r\nb\rc\n\r\n\r"), b"a\nb\rc\n\n\r");
-        assert!(has_crlf(b"a\r\n") && !has_crlf(b"a\n\r"));
     }
 }

@@ -15,7 +15,7 @@ use crate::{Result, WorktreeError};
 /// The file system root has no objects and no commit graph, and only root can write there.
 const WITHOUT_COMMIT_GRAPH: &str = "/";
 /// The precedence of objects in memory over those on disk, which have 1 and 2.
-const IN_MEMORY: i32 = 1000;
+pub(crate) const IN_MEMORY: i32 = 1000;
 
 /// The maximum number of commits of a base to compare with where the history is incomplete. Further ones count as new.
 const MAX_AVAILABLE: usize = 100_000;

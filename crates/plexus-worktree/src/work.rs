@@ -11,7 +11,7 @@ use plexus_protocol::worktree::Worktree;
 
 use crate::changes::branch_tip;
 use crate::comparison::{Comparison, Difference};
-use crate::current::{Current, Entry, GITLINK};
+use crate::current::{Current, Entry, GITLINK, LINK, has_crlf};
 use crate::lines::MAX_FILE_BYTES;
 use crate::objects::open_objects;
 use crate::trees::check_new_trees;
@@ -79,13 +79,21 @@ impl Work {
 
     /// The current content at a path, up to the size that a commit may contain. For a submodule it is the committed
     /// version, because the scan does not look into submodules.
+    ///
+    /// The content has the line endings that git would store. So a review shows, and compares with the branch, exactly the
+    /// bytes that a commit stores.
     pub(crate) fn read_for_commit(&self, path: &Path) -> Result<Current> {
+        Ok(self.read(path, MAX_COMMIT_FILE)?.0)
+    }
+
+    /// Like [`Self::read_for_commit`], and says whether the line endings were converted.
+    pub(crate) fn read_converted(&self, path: &Path) -> Result<(Current, bool)> {
         self.read(path, MAX_COMMIT_FILE)
     }
 
     /// The current content at a path, up to the size that a diff shows.
     pub(crate) fn read_for_diff(&self, path: &Path) -> Result<Current> {
-        self.read(path, MAX_FILE_BYTES)
+        Ok(self.read(path, MAX_FILE_BYTES)?.0)
     }
 
     /// The present size of the file at a path; 0 if there is none. Only to avoid reading it: it may change at any time.
@@ -93,12 +101,20 @@ impl Work {
         self.root.join(path).symlink_metadata().map_or(0, |metadata| metadata.len())
     }
 
-    fn read(&self, path: &Path, limit: u64) -> Result<Current> {
-        match self.committed(path) {
-            Some(Entry { mode: GITLINK, id }) => {
-                Ok(Current::File { mode: GITLINK, content: format!("Subproject commit {id}\n").into_bytes() })
+    fn read(&self, path: &Path, limit: u64) -> Result<(Current, bool)> {
+        if let Some(Entry { mode: GITLINK, id }) = self.committed(path) {
+            let content = format!("Subproject commit {id}\n").into_bytes();
+            return Ok((Current::File { mode: GITLINK, content }, false));
+        }
+        match Current::read(&self.root, path, limit)? {
+            Current::File { mode, content } if mode != LINK && has_crlf(&content) => {
+                // If git refuses the conversion, the file is shown as it is, and a commit reports the error.
+                match self.comparison.as_stored(path, &content) {
+                    Ok(stored) if !has_crlf(&stored) => Ok((Current::File { mode, content: stored }, true)),
+                    _ => Ok((Current::File { mode, content }, false)),
+                }
             }
-            _ => Current::read(&self.root, path, limit),
+            current => Ok((current, false)),
         }
     }
 
