@@ -11,7 +11,7 @@ use plexus_protocol::worktree::Worktree;
 
 use crate::error::at;
 use crate::files::missing_is_fine;
-use crate::layout::check_admin_dir;
+use crate::layout::{check_admin_dir, check_references};
 use crate::{Result, admin_dir, name, open};
 
 /// Deletes a worktree with its branch, whatever its content. Missing parts are not an error.
@@ -23,6 +23,7 @@ pub fn remove(worktree: &Worktree) -> Result<()> {
     let admin = admin_dir(worktree)?;
     check_admin_dir(worktree.repo.as_ref(), name(worktree)?)?;
     remove_tree(&admin).map_err(at(&admin))?;
+    check_references(worktree.repo.as_ref(), &worktree.branch)?;
     match open(&worktree.repo)?.find_reference(&format!("refs/heads/{}", worktree.branch)) {
         Ok(mut branch) => branch.delete()?,
         Err(error) if error.code() == git2::ErrorCode::NotFound => {}

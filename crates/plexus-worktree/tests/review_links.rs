@@ -144,6 +144,19 @@ fn no_branch_is_written_through_a_link() {
         no_merge(&trap, dir);
         no_commit(&trap, dir);
     }
+    // The deletion of a branch rewrites the file with packed references.
+    for path in ["refs/heads/plexus", "packed-refs"] {
+        let trap = Trap::new();
+        if path == "packed-refs" {
+            let packed = format!("{} refs/heads/{}\n", trap.head, trap.commit.branch);
+            std::fs::write(trap.git_dir.join(path), packed).unwrap();
+        }
+        trap.lead_outside(Path::new(path));
+        let before = contents(&trap.outside);
+        let refused = refusal(remove(&trap.made.worktree));
+        assert!(refused.contains(path), "{refused}");
+        assert_eq!(contents(&trap.outside), before);
+    }
 }
 
 #[test]
