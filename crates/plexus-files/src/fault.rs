@@ -39,7 +39,7 @@ impl From<WorktreeError> for WorktreeFault {
             | WorktreeError::Bare(_)
             | WorktreeError::NoCommits(_)
             | WorktreeError::NotInTree(_) => FaultAbout::WorkingDir,
-            WorktreeError::NoSuchBase { .. } => FaultAbout::Base,
+            WorktreeError::NoSuchBase { .. } | WorktreeError::AmbiguousBase { .. } => FaultAbout::Base,
             WorktreeError::Copy { .. } => FaultAbout::Copy,
             WorktreeError::Changed | WorktreeError::BranchChanged(_) => FaultAbout::Review,
             WorktreeError::Refused(_) => FaultAbout::Repository,

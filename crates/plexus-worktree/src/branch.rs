@@ -1,16 +1,19 @@
 //! The branch of a worktree: its commits, and its relation to the base branch.
 
-use git2::{MergeOptions, Oid, Repository, Sort};
+use git2::{MergeOptions, Oid, Repository};
 use plexus_protocol::claudecode::{BranchCommit, Person};
 use plexus_protocol::visible;
 use plexus_protocol::worktree::{BranchState, Worktree};
 
+use crate::objects::{ahead_behind, commits_since};
 use crate::person::person_of;
 use crate::work::Work;
 use crate::{Result, WorktreeError};
 
 /// The maximum number of commits to list.
 const MAX_LISTED: usize = 100;
+/// The maximum number of commits to count where the history is incomplete.
+const MAX_COUNTED: usize = 10_000;
 /// The maximum length of a text of a commit, in bytes.
 const MAX_TEXT_BYTES: usize = 300;
 
@@ -21,9 +24,10 @@ pub(crate) fn state(worktree: &Worktree, work: &Work, uncommitted: u64) -> Resul
     let (Some(tip), Some(target)) = (work.tip, target) else {
         return Ok(BranchState { uncommitted, ..BranchState::default() });
     };
-    let (ahead, behind) = repo.graph_ahead_behind(tip, target)?;
+    let objects = &work.objects;
+    let (ahead, behind) = ahead_behind(objects, tip, target, MAX_COUNTED)?;
     let merged =
-        tip != work.comparison.base && (ahead == 0 || (behind > 0 && adds_nothing(repo, target, tip)?));
+        tip != work.comparison.base && (ahead == 0 || (behind > 0 && adds_nothing(objects, target, tip)?));
     Ok(BranchState { uncommitted, ahead: Some(ahead as u64), behind: Some(behind as u64), merged })
 }
 
@@ -55,14 +59,10 @@ pub(crate) fn target(repo: &Repository, branch: &str) -> Result<Option<Oid>> {
 /// The commits of the branch since the base, newest first.
 pub(crate) fn commits(work: &Work) -> Result<Vec<BranchCommit>> {
     let Some(tip) = work.tip.filter(|tip| *tip != work.comparison.base) else { return Ok(Vec::new()) };
-    let repo = &work.comparison.repo;
-    let mut walk = repo.revwalk()?;
-    walk.set_sorting(Sort::TOPOLOGICAL)?;
-    walk.push(tip)?;
-    walk.hide(work.comparison.base)?;
-    walk.take(MAX_LISTED)
+    commits_since(&work.objects, work.comparison.base, tip, MAX_LISTED)?
+        .into_iter()
         .map(|id| {
-            let commit = repo.find_commit(id?)?;
+            let commit = work.objects.find_commit(id)?;
             Ok(BranchCommit {
                 id: commit.id().to_string(),
                 summary: line(commit.summary_bytes().unwrap_or_default()),

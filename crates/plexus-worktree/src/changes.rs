@@ -1,14 +1,15 @@
 //! Counts the changes of a session in its worktree: files, lines and commits.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use git2::{Index, Oid, Repository};
 use plexus_protocol::worktree::{BranchState, Worktree, WorktreeChanges};
 
-use crate::comparison::Comparison;
 use crate::error::at;
 use crate::files::read_at_most;
+use crate::objects::commits_since;
 use crate::work::Work;
 use crate::{InitialState, Result, WorktreeError, admin_dir, branch, lines};
 
@@ -34,7 +35,7 @@ impl ChildIndex {
 /// commit and to merge.
 pub fn changes(worktree: &Worktree, initial_state: &InitialState) -> Result<(WorktreeChanges, BranchState)> {
     let work = Work::of(worktree, initial_state)?;
-    let mut changes = WorktreeChanges { commits: commits(worktree, &work.comparison)?, ..Default::default() };
+    let mut changes = WorktreeChanges { commits: commits(worktree, &work)?, ..Default::default() };
     let until = Instant::now() + COUNTED_FOR;
     let child_index = ChildIndex::of(worktree)?;
     let mut uncommitted = work.undone().count() as u64;
@@ -53,19 +54,13 @@ pub fn changes(worktree: &Worktree, initial_state: &InitialState) -> Result<(Wor
     Ok((changes, branch::state(worktree, &work, uncommitted)?))
 }
 
-fn commits(worktree: &Worktree, comparison: &Comparison) -> Result<u64> {
-    let tips = [head(&comparison.repo, &admin_dir(worktree)?)?, branch_tip(&comparison.repo, worktree)?];
-    let mut walk = comparison.repo.revwalk()?;
-    for tip in tips.into_iter().flatten().filter(|tip| *tip != comparison.base) {
-        walk.push(tip)?;
+fn commits(worktree: &Worktree, work: &Work) -> Result<u64> {
+    let mut found = BTreeSet::new();
+    let head = head(&work.comparison.repo, &admin_dir(worktree)?)?;
+    for tip in [head, work.tip].into_iter().flatten() {
+        found.extend(commits_since(&work.objects, work.comparison.base, tip, MAX_COMMITS)?);
     }
-    walk.hide(comparison.base)?;
-    let mut count = 0;
-    for commit in walk.take(MAX_COMMITS) {
-        commit?;
-        count += 1;
-    }
-    Ok(count)
+    Ok(found.len().min(MAX_COMMITS) as u64)
 }
 
 pub(crate) fn branch_tip(repo: &Repository, worktree: &Worktree) -> Result<Option<Oid>> {

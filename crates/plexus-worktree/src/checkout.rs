@@ -2,24 +2,21 @@
 //! and only if it still has the content of the old commit; a new file never replaces an existing one. No link is followed
 //! and no filter runs; files that need a filter are refused before anything is written.
 
-use std::fs::File;
-use std::io::{self, Write as _};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use git2::{AttrCheckFlags, AttrValue, Repository};
-use rustix::fs::{
-    AtFlags, Mode, OFlags, RenameFlags, mkdirat, openat, renameat, renameat_with, symlinkat, unlinkat,
-};
-use rustix::io::Errno;
 
+use crate::Result;
 use crate::commit::{check_filters, is_lfs_pointer};
-use crate::current::{Current, Entry, GITLINK, LINK, parent_dir};
+use crate::current::{Current, Entry, GITLINK, LINK};
 use crate::diff::display;
 use crate::error::at;
+use crate::names::path_problem;
+use crate::swap::{self, Leftover, New};
 use crate::target::refused;
+use crate::update::Step;
 use crate::work::MAX_COMMIT_FILE;
-use crate::{Result, WorktreeError};
 
 /// A file that changes; `None` for a missing file.
 #[derive(Debug, Clone)]
@@ -39,6 +36,9 @@ pub(crate) fn check_replacements(
     let shown = root.display().to_string();
     for Replacement { path, old, new } in all {
         let name = display(path);
+        if let Some(why) = path_problem(path) {
+            return Err(refused(&shown, branch, &format!("would get a path with {why} (`{name}`)")));
+        }
         if [old, new].into_iter().flatten().any(|entry| entry.mode == GITLINK) {
             return Err(refused(&shown, branch, &format!("would change its submodule `{name}`")));
         }
@@ -96,19 +96,19 @@ pub(crate) fn replace_all(
     root: &Path,
     new: &str,
     all: &[Replacement],
-    observe: &mut dyn FnMut(),
+    observe: &mut dyn FnMut(Step),
 ) -> Result<()> {
-    let temporary = temporary(new);
+    let aside = temporary(new);
     for Replacement { path, old, .. } in all.iter().filter(|file| file.new.is_none()) {
-        delete(root, path, *old).map_err(at(&root.join(path)))?;
-        observe();
+        swap::delete(root, path, *old, &aside, observe).map_err(at(&root.join(path)))?;
+        observe(Step::FileWritten);
     }
     for Replacement { path, old, new } in all {
         if let Some(entry) = new {
-            let content = repo.find_blob(entry.id)?.content().to_vec();
-            let written = write(root, path, *old, entry.mode, &content, &temporary);
-            written.map_err(at(&root.join(path)))?;
-            observe();
+            let blob = repo.find_blob(entry.id)?;
+            let new = New { mode: entry.mode, content: blob.content() };
+            swap::write(root, path, *old, &new, &aside, observe).map_err(at(&root.join(path)))?;
+            observe(Step::FileWritten);
         }
     }
     Ok(())
@@ -119,81 +119,39 @@ pub(crate) fn temporary(new: &str) -> String {
     format!(".plexus-{}.tmp", &new[..new.len().min(12)])
 }
 
-fn write(
+/// Deletes the temporary files that an interrupted update left. Returns the first that is not a version of one of the
+/// files, if there is one: a user saved it during the update.
+pub(crate) fn delete_temporaries(
+    repo: &Repository,
     root: &Path,
-    path: &Path,
-    old: Option<Entry>,
-    mode: u32,
-    content: &[u8],
-    temporary: &str,
-) -> io::Result<()> {
-    let (dir, name) = created_dir(root, path)?;
-    match unlinkat(&dir, temporary, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => {}
-        Err(error) => return Err(error.into()),
-    }
-    if mode == LINK {
-        let target = std::ffi::CString::new(content).map_err(|_| io::ErrorKind::InvalidData)?;
-        symlinkat(target, &dir, temporary)?;
-    } else {
-        let mode = if mode == 0o100_755 { 0o777 } else { 0o666 };
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(openat(&dir, temporary, flags, Mode::from_raw_mode(mode))?);
-        file.write_all(content)?;
-        file.sync_all()?;
-    }
-    let renamed = match old {
-        None => renameat_with(&dir, temporary, &dir, name, RenameFlags::NOREPLACE).map_err(io::Error::from),
-        // A user's editor may have written the file since the check.
-        Some(_) => still(root, path, old).and_then(|()| Ok(renameat(&dir, temporary, &dir, name)?)),
-    };
-    if renamed.is_err() {
-        let _ = unlinkat(&dir, temporary, AtFlags::empty());
-    }
-    renamed
-}
-
-fn delete(root: &Path, path: &Path, old: Option<Entry>) -> io::Result<()> {
-    still(root, path, old)?;
-    let Some((dir, name)) = parent_dir(root, path)? else { return Ok(()) };
-    unlinkat(&dir, name, AtFlags::empty())?;
-    let mut emptied = path.parent();
-    while let Some(path) = emptied.filter(|path| !path.as_os_str().is_empty()) {
-        let Some((dir, name)) = parent_dir(root, path)? else { break };
-        // Another file keeps the directory.
-        if unlinkat(&dir, name, AtFlags::REMOVEDIR).is_err() {
-            break;
+    new: &str,
+    all: &[Replacement],
+) -> Result<Option<PathBuf>> {
+    let aside = temporary(new);
+    let mut saved = None;
+    for pass in [Pass::Delete, Pass::Report] {
+        for file in all {
+            let content = |entry: Option<Entry>| {
+                entry.filter(|entry| entry.mode != GITLINK).map(|entry| repo.find_blob(entry.id)).transpose()
+            };
+            let beside = file.path.with_file_name(&aside);
+            if root.join(&beside).symlink_metadata().is_err() {
+                continue;
+            }
+            let (old, new) = (content(file.old)?, content(file.new)?);
+            let versions = [&old, &new].map(|blob| blob.as_ref().map(git2::Blob::content));
+            let left =
+                swap::delete_leftover(root, &file.path, versions, &aside).map_err(at(&root.join(&beside)))?;
+            if left == Leftover::Saved && matches!(pass, Pass::Report) {
+                saved.get_or_insert(beside);
+            }
         }
-        emptied = path.parent();
     }
-    Ok(())
+    Ok(saved)
 }
 
-fn still(root: &Path, path: &Path, old: Option<Entry>) -> io::Result<()> {
-    let is_old = Current::read(root, path, MAX_COMMIT_FILE).and_then(|current| current.entry());
-    match is_old.map_err(|error: WorktreeError| io::Error::other(error.to_string()))? {
-        now if now == old => Ok(()),
-        _ => Err(io::Error::other("the file changed during the update and was not replaced")),
-    }
-}
-
-/// Opens the directory of a file without following links, and creates it if it is missing.
-fn created_dir<'a>(root: &Path, path: &'a Path) -> io::Result<(OwnedFd, &'a std::ffi::OsStr)> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut dir = openat(rustix::fs::CWD, root, flags, Mode::empty())?;
-    for part in path.parent().into_iter().flat_map(Path::components) {
-        match mkdirat(dir.as_fd(), part.as_os_str(), Mode::from_raw_mode(0o777)) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(error.into()),
-        }
-        dir = openat(&dir, part.as_os_str(), flags, Mode::empty())?;
-    }
-    Ok((dir, path.file_name().ok_or(io::ErrorKind::InvalidInput)?))
-}
-
-/// Deletes a temporary file that an interrupted update left beside a file.
-pub(crate) fn delete_temporary(root: &Path, path: &Path, new: &str) {
-    if let Ok(Some((dir, _))) = parent_dir(root, path) {
-        let _ = unlinkat(&dir, temporary(new), AtFlags::empty());
-    }
+/// All files of a directory share the name of their temporary file, so it is only reported when no file matches it.
+enum Pass {
+    Delete,
+    Report,
 }

@@ -3,22 +3,22 @@
 //! reviewed. No filter runs, so files that need one are refused.
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use git2::{AttrCheckFlags, AttrValue, Index, IndexEntry, IndexTime, Oid, Repository};
+use git2::{AttrCheckFlags, AttrValue, Index, IndexEntry, IndexTime, Repository};
 use plexus_protocol::claudecode::Person;
 use plexus_protocol::worktree::Worktree;
 use serde::{Deserialize, Serialize};
 
-use crate::current::{Current, Entry, GITLINK, LINK, has_crlf, with_lf};
+use crate::current::{Current, Entry, GITLINK, LINK, has_crlf};
 use crate::diff::display;
 use crate::digest::Digest;
+use crate::layout::{check_admin_dir, check_layout};
 use crate::person::{author, signature, stored};
 use crate::target::check_idle;
 use crate::update::{AffectedTree, BranchUpdate};
 use crate::work::{MAX_COMMIT_FILE, Work};
-use crate::{InitialState, Result, WorktreeError, admin_dir, files};
+use crate::{InitialState, Result, WorktreeError, admin_dir, files, name};
 
 /// The parameters of a commit.
 #[derive(Debug, Serialize, Deserialize)]
@@ -51,6 +51,8 @@ pub fn prepare_commit(
     request: &CommitRequest,
 ) -> Result<PreparedCommit> {
     let message = stored(&request.message)?;
+    check_layout(worktree.repo.as_ref(), &worktree.branch)?;
+    check_admin_dir(worktree.repo.as_ref(), name(worktree)?)?;
     check_on_branch(worktree)?;
     let work = Work::of(worktree, initial_state)?;
     let repo = &work.comparison.repo;
@@ -67,7 +69,7 @@ pub fn prepare_commit(
     let mut found = BTreeSet::new();
     let mut converted = Vec::new();
     for difference in &work.differences {
-        let now = work.read_for_commit(&difference.path)?;
+        let (now, is_converted) = work.read_converted(&difference.path)?;
         digest.add(&difference.path, &now);
         let shown = display(&difference.path);
         if !is_selected(&shown) {
@@ -75,9 +77,9 @@ pub fn prepare_commit(
             continue;
         }
         if !is_exactly_committed(&work, &difference.path, &now)? {
-            let written = write(repo, &difference.path, now)?;
-            converted.extend(written.as_ref().filter(|(_, converted)| *converted).map(|_| shown.clone()));
-            set(&mut tree, &difference.path, written.map(|(entry, _)| entry))?;
+            let written = write(&work, &difference.path, now)?;
+            converted.extend(is_converted.then(|| shown.clone()));
+            set(&mut tree, &difference.path, written)?;
         }
         found.insert(shown);
     }
@@ -149,9 +151,9 @@ fn check_on_branch(worktree: &Worktree) -> Result<()> {
     check_idle(&admin, "The worktree")
 }
 
-/// Stores the content of a file; `None` if the file is missing. The flag says whether its line endings were converted.
-fn write(repo: &Repository, path: &Path, now: Current) -> Result<Option<(Entry, bool)>> {
-    let shown = display(path);
+/// Stores the content of a file; `None` if the file is missing.
+fn write(work: &Work, path: &Path, now: Current) -> Result<Option<Entry>> {
+    let (repo, shown) = (&work.comparison.repo, display(path));
     let (mode, content) = match now {
         Current::Missing => return Ok(None),
         Current::File { mode: GITLINK, .. } => return Err(WorktreeError::Changed),
@@ -171,24 +173,17 @@ fn write(repo: &Repository, path: &Path, now: Current) -> Result<Option<(Entry, 
         }
     };
     if mode == LINK {
-        return Ok(Some((Entry { mode, id: repo.blob(&content)? }, false)));
+        return Ok(Some(Entry { mode, id: repo.blob(&content)? }));
     }
     check_filters(repo, path, &content)?;
-    let is_converted = has_crlf(&content) || content.windows(3).any(|text| text == b"$Id");
-    if is_converted {
-        let clean = cleaned(repo, path, &content)?;
-        let lf = with_lf(&content);
-        if clean == Oid::hash_object(git2::ObjectType::Blob, &lf)? && lf != content {
-            return Ok(Some((Entry { mode, id: clean }, true)));
-        }
-        if clean != Oid::hash_object(git2::ObjectType::Blob, &content)? {
-            return Err(WorktreeError::Refused(format!(
-                "git would change `{shown}` when it is committed (attribute `ident`). Commit it with git, or select \
-                 the other files"
-            )));
-        }
+    let may_change = has_crlf(&content) || content.windows(3).any(|text| text == b"$Id");
+    if may_change && work.comparison.as_stored(path, &content)? != content {
+        return Err(WorktreeError::Refused(format!(
+            "git would change `{shown}` when it is committed (attribute `ident`, or line endings). Commit it with git, or \
+             select the other files"
+        )));
     }
-    Ok(Some((Entry { mode, id: repo.blob(&content)? }, false)))
+    Ok(Some(Entry { mode, id: repo.blob(&content)? }))
 }
 
 /// Refuses a file that git would pass through a program or convert to another encoding. A Git LFS pointer is already in
@@ -216,13 +211,6 @@ fn needs_filter(path: &Path, attribute: &str, value: &str) -> WorktreeError {
 /// Whether this is the pointer that Git LFS stores in place of a file.
 pub(crate) fn is_lfs_pointer(content: &[u8]) -> bool {
     content.len() < 1024 && content.starts_with(b"version https://git-lfs.github.com/spec/")
-}
-
-/// Stores the content after the conversions that libgit2 performs itself: line endings and `ident`. They run no program.
-fn cleaned(repo: &Repository, path: &Path, content: &[u8]) -> Result<Oid> {
-    let mut writer = repo.blob_writer(Some(path))?;
-    writer.write_all(content).map_err(crate::error::at(path))?;
-    Ok(writer.commit()?)
 }
 
 /// Sets or removes a file in an index.

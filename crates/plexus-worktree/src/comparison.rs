@@ -1,12 +1,14 @@
 //! Compares a worktree with its base commit and its record. It opens the repository and the files by the paths that the
 //! hub recorded, so that nothing a child writes can redirect it. It counts the files before libgit2 walks them.
 
-use std::path::PathBuf;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 use git2::{Delta, DiffOptions, FileMode, Index, Oid, Repository};
 use plexus_protocol::worktree::Worktree;
 
 use crate::error::at;
+use crate::objects::IN_MEMORY;
 use crate::record::{Baseline, InitialState};
 use crate::{Result, WorktreeError, open};
 
@@ -19,7 +21,18 @@ pub(crate) struct Comparison {
     pub(crate) base: Oid,
     root: PathBuf,
     index: Index,
+    index_file: PathBuf,
     baseline: Baseline,
+}
+
+/// Opens a repository with this working tree and this index, not with those that it names.
+fn opened(repo: &str, root: &Path, index: &Path) -> Result<(Repository, Index)> {
+    let repo = open(repo)?;
+    repo.set_workdir(root, false)?;
+    let mut index = Index::open(index)?;
+    // libgit2 also looks up attributes in the index.
+    repo.set_index(&mut index)?;
+    Ok((repo, index))
 }
 
 /// A file that differs.
@@ -46,12 +59,22 @@ impl Comparison {
         if !initial_state.index.is_file() {
             return Err(WorktreeError::NoRecord);
         }
-        let repo = open(&worktree.repo)?;
-        repo.set_workdir(&root, false)?;
-        let mut index = Index::open(&initial_state.index)?;
-        // libgit2 also looks up attributes in the index.
-        repo.set_index(&mut index)?;
-        Ok(Self { base: worktree.base.parse()?, repo, root, index, baseline: initial_state.baseline.clone() })
+        let index_file = initial_state.index.clone();
+        let (repo, index) = opened(&worktree.repo, &root, &index_file)?;
+        let (base, baseline) = (worktree.base.parse()?, initial_state.baseline.clone());
+        Ok(Self { repo, base, root, index, index_file, baseline })
+    }
+
+    /// The content that git would store for a file of the worktree, after the conversions that it performs itself: line
+    /// endings and `ident`. They run no program. Nothing is written to the repository.
+    pub(crate) fn as_stored(&self, path: &Path, content: &[u8]) -> Result<Vec<u8>> {
+        let (repo, _index) = opened(&self.repo.path().to_string_lossy(), &self.root, &self.index_file)?;
+        let odb = repo.odb()?;
+        odb.add_new_mempack_backend(IN_MEMORY)?;
+        let mut writer = repo.blob_writer(Some(path))?;
+        writer.write_all(content).map_err(at(path))?;
+        let id = writer.commit()?;
+        Ok(odb.read(id)?.data().to_vec())
     }
 
     /// The files that differ from both the base and the record.

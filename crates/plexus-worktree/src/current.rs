@@ -65,7 +65,7 @@ impl Current {
         }
     }
 
-    /// Whether this is the version `entry`, possibly with other line endings; `None` means that the file is missing.
+    /// Whether this is exactly the version `entry`; `None` means that the file is missing.
     pub(crate) fn is(&self, entry: Option<Entry>) -> Result<bool> {
         let (Self::File { mode, content }, Some(entry)) = (self, entry) else {
             return Ok(matches!((self, entry), (Self::Missing, None)));
@@ -73,9 +73,7 @@ impl Current {
         if *mode != entry.mode {
             return Ok(false);
         }
-        let is =
-            |content: &[u8]| Ok::<_, git2::Error>(Oid::hash_object(ObjectType::Blob, content)? == entry.id);
-        Ok(is(content)? || (has_crlf(content) && is(&with_lf(content))?))
+        Ok(Oid::hash_object(ObjectType::Blob, content)? == entry.id)
     }
 }
 
@@ -96,19 +94,26 @@ pub(crate) fn parent_dir<'a>(root: &Path, path: &'a Path) -> io::Result<Option<(
 }
 
 fn read(root: &Path, path: &Path, limit: u64) -> io::Result<Current> {
-    let Some((dir, name)) = parent_dir(root, path)? else { return Ok(Current::Missing) };
-    let stat = match statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+    match parent_dir(root, path)? {
+        Some((dir, name)) => read_in(&dir, name, limit),
+        None => Ok(Current::Missing),
+    }
+}
+
+/// Reads at most `limit` bytes of the file with this name in a directory.
+pub(crate) fn read_in(dir: &OwnedFd, name: &OsStr, limit: u64) -> io::Result<Current> {
+    let stat = match statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => return Ok(Current::Missing),
         stat => stat?,
     };
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::Symlink => {
-            let content = readlinkat(&dir, name, Vec::new())?.into_bytes();
+            let content = readlinkat(dir, name, Vec::new())?.into_bytes();
             Ok(Current::File { mode: LINK, content })
         }
         FileType::RegularFile => {
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            let file = File::from(openat(&dir, name, flags, Mode::empty())?);
+            let file = File::from(openat(dir, name, flags, Mode::empty())?);
             let metadata = file.metadata()?;
             if !metadata.is_file() {
                 return Ok(Current::Other);
@@ -127,17 +132,6 @@ fn read(root: &Path, path: &Path, limit: u64) -> io::Result<Current> {
 
 pub(crate) fn has_crlf(content: &[u8]) -> bool {
     content.windows(2).any(|pair| pair == b"\r\n")
-}
-
-/// The content with `\n` in place of every `\r\n`.
-pub(crate) fn with_lf(content: &[u8]) -> Vec<u8> {
-    let mut converted = Vec::with_capacity(content.len());
-    for (at, &byte) in content.iter().enumerate() {
-        if byte != b'\r' || content.get(at + 1) != Some(&b'\n') {
-            converted.push(byte);
-        }
-    }
-    converted
 }
 
 #[cfg(test)]
@@ -159,11 +153,5 @@ mod tests {
         assert!(matches!(read("real"), Current::Other));
         assert!(matches!(read("real/file/below"), Current::Missing));
         assert!(Current::read(&root, Path::new("../root/real/file"), 10).is_err());
-    }
-
-    #[test]
-    fn only_pairs_of_cr_and_lf_are_converted() {
-        assert_eq!(with_lf(b"a\r\nb\rc\n\r\n\r"), b"a\nb\rc\n\n\r");
-        assert!(has_crlf(b"a\r\n") && !has_crlf(b"a\n\r"));
     }
 }

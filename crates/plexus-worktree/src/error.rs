@@ -39,6 +39,14 @@ pub enum WorktreeError {
         /// The message of git.
         why: String,
     },
+    /// The base revision means several commits.
+    #[error("`{base}` is ambiguous. Write {names}")]
+    AmbiguousBase {
+        /// The revision, as given.
+        base: String,
+        /// The unambiguous names of the commits that it means.
+        names: String,
+    },
     /// A requested file cannot be copied.
     #[error("`{path}` {why}")]
     Copy {

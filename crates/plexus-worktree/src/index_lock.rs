@@ -19,6 +19,7 @@ use crate::{Result, WorktreeError};
 pub(crate) struct IndexLock {
     index: PathBuf,
     lock: PathBuf,
+    held: bool,
 }
 
 impl IndexLock {
@@ -33,13 +34,13 @@ impl IndexLock {
             )),
             _ => at(&lock)(error),
         })?;
-        let locked = Self { index: index.to_owned(), lock };
+        let locked = Self { index: index.to_owned(), lock, held: true };
         io::copy(&mut content, &mut copy).map_err(at(&locked.lock))?;
         Ok(locked)
     }
 
     /// Replaces the index by one with the new files.
-    pub(crate) fn write(self, replacements: &[Replacement]) -> Result<()> {
+    pub(crate) fn write(mut self, replacements: &[Replacement]) -> Result<()> {
         // While the index is locked, only a killed helper can have left this file.
         let _ = std::fs::remove_file(with_suffix(&self.lock));
         let mut index = Index::open(&self.lock)?;
@@ -58,14 +59,18 @@ impl IndexLock {
         }
         index.write()?;
         File::open(&self.lock).and_then(|file| file.sync_all()).map_err(at(&self.lock))?;
-        std::fs::rename(&self.lock, &self.index).map_err(at(&self.index))
+        std::fs::rename(&self.lock, &self.index).map_err(at(&self.index))?;
+        // From now on, a lock with this name is another command's.
+        self.held = false;
+        Ok(())
     }
 }
 
 impl Drop for IndexLock {
     fn drop(&mut self) {
-        // After a successful write, the file has another name.
-        let _ = std::fs::remove_file(&self.lock);
+        if self.held {
+            let _ = std::fs::remove_file(&self.lock);
+        }
     }
 }
 

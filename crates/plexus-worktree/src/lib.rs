@@ -7,6 +7,7 @@
 //! in directories that children can change concurrently. `plexus-files` therefore runs them in a separate process
 //! without access to the hub's files. Only [`Record`], [`Notes`] and [`UpdateNotes`] are the hub's own files.
 
+mod base;
 mod branch;
 mod changes;
 mod checkout;
@@ -22,21 +23,27 @@ mod error;
 mod files;
 mod image;
 mod index_lock;
+mod layout;
 mod lines;
 mod losses;
 mod merge;
 mod merge_preview;
+mod names;
 mod notes;
+mod objects;
 mod person;
 mod plan;
 mod push;
 mod rebase;
 mod record;
 mod recover;
+mod ref_lock;
 mod remove;
 mod renames;
 mod review;
+mod swap;
 mod target;
+mod trees;
 mod update;
 mod update_notes;
 mod work;
@@ -76,8 +83,19 @@ fn name(worktree: &Worktree) -> Result<&str> {
     name.ok_or_else(|| WorktreeError::Moved(worktree.path.clone().into()))
 }
 
-/// Opens the repository in exactly this directory.
+/// Opens the repository in exactly this git directory, which is not that of a linked worktree.
 fn open(repo: &str) -> Result<Repository> {
+    let opened = open_worktree(repo)?;
+    if opened.commondir() != opened.path() {
+        return Err(WorktreeError::Refused(format!(
+            "{repo} has a file `commondir`, which makes git use another repository. Delete this file: git never puts it there"
+        )));
+    }
+    Ok(opened)
+}
+
+/// Opens a repository, or a linked worktree, in exactly this directory.
+fn open_worktree(path: &str) -> Result<Repository> {
     let nowhere_else = RepositoryOpenFlags::NO_SEARCH;
-    Ok(Repository::open_ext(repo, nowhere_else, std::iter::empty::<&str>())?)
+    Ok(Repository::open_ext(path, nowhere_else, std::iter::empty::<&str>())?)
 }

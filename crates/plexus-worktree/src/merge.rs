@@ -1,5 +1,6 @@
 //! Prepares the merge of a worktree's branch: merges in memory, writes the resulting objects, and changes no branch.
-//! Conflicts are returned as data. libgit2 runs no merge driver that the repository configures.
+//! Conflicts are returned as data. The merge uses the objects alone: no attribute, setting or merge driver of the
+//! repository has an effect.
 
 use git2::{MergeOptions, Oid, Repository};
 use plexus_protocol::claudecode::{ConflictFile, MergeHow, Person};
@@ -9,10 +10,13 @@ use serde::{Deserialize, Serialize};
 use crate::branch::target;
 use crate::checkout::check_replacements;
 use crate::conflicts::conflicts;
+use crate::layout::check_layout;
 use crate::merge_preview::{Preview, preview};
+use crate::objects::{incomplete, is_descendant, open_objects, store};
 use crate::person::{author, check_branch, signature, stored};
 use crate::rebase::rebase;
 use crate::target::{affected_tree, open_clean};
+use crate::trees::check_new_trees;
 use crate::update::{AffectedTree, BranchUpdate, refname, replacements};
 use crate::{Result, WorktreeError, changes::branch_tip, open};
 
@@ -78,6 +82,7 @@ pub fn prepare_merge(worktree: &Worktree, request: &MergeRequest) -> Result<Prep
             "`{into}` is the branch of the worktree itself. Choose another branch"
         )));
     }
+    check_layout(worktree.repo.as_ref(), into)?;
     let repo = open(&worktree.repo)?;
     if branch_tip(&repo, worktree)? != Some(head) {
         return Err(changed(worktree));
@@ -90,9 +95,10 @@ pub fn prepare_merge(worktree: &Worktree, request: &MergeRequest) -> Result<Prep
     if request.onto.as_ref().is_some_and(|onto| *onto != before.to_string()) {
         return Err(WorktreeError::BranchChanged(into.clone()));
     }
-    // Use the attributes of this tree. A child can set `core.worktree` to another path.
-    repo.set_workdir(worktree.checkout.as_ref().unwrap_or(&worktree.path).as_ref(), false)?;
-    if head == before || repo.graph_descendant_of(before, head)? {
+    let objects = open_objects(&worktree.repo)?;
+    // The base is not trusted: another agent may have chosen it.
+    check_new_trees(&objects, before, head)?;
+    if head == before || is_descendant(&objects, before, head)? {
         return Err(WorktreeError::Refused(format!(
             "`{into}` already contains the branch `{}`",
             worktree.branch
@@ -100,19 +106,23 @@ pub fn prepare_merge(worktree: &Worktree, request: &MergeRequest) -> Result<Prep
     }
     let tree = affected_tree(worktree, into)?;
     let by = author(&repo, worktree, request.author.as_ref())?;
-    let after = match merged(&repo, worktree, request, &by, before, head)? {
+    let after = match merged(&objects, worktree, request, &by, before, head)? {
         Merged::Commit(after) => after,
         Merged::Conflicts { index, commit } => {
-            let (files, truncated) = conflicts(&repo, &index, into, &worktree.branch)?;
+            let (files, truncated) = conflicts(&objects, &index, into, &worktree.branch)?;
             let commit = commit.map(|commit| commit.to_string());
             return Ok(PreparedMerge::Conflicts { before: before.to_string(), commit, files, truncated });
         }
     };
-    let result = repo.find_commit(after)?.tree_id();
-    if let Some(Preview { id, files }) = preview(&repo, worktree, before, head, result)?
+    let result = objects.find_commit(after)?.tree_id();
+    if let Some(Preview { id, files }) = preview(&objects, worktree, before, head, result)?
         && request.preview.as_ref() != Some(&id)
     {
         return Ok(PreparedMerge::Differs { before: before.to_string(), preview: id, files });
+    }
+    if after != head {
+        check_new_trees(&objects, before, after)?;
+        store(&objects, &repo, before, after)?;
     }
     let update = BranchUpdate {
         repo: worktree.repo.clone(),
@@ -155,13 +165,14 @@ fn merged(
         (None, _) => format!("Merge branch '{branch}' into {into}\n"),
     };
     match request.how {
-        MergeHow::FastForward if repo.graph_descendant_of(head, before)? => Ok(Merged::Commit(head)),
+        MergeHow::FastForward if is_descendant(repo, head, before)? => Ok(Merged::Commit(head)),
         MergeHow::FastForward => Err(WorktreeError::Refused(format!(
             "`{into}` has commits that `{branch}` lacks, so it cannot be fast-forwarded. Merge or rebase instead"
         ))),
         MergeHow::Rebase => rebase(repo, before, head, &by),
         MergeHow::Merge | MergeHow::Squash => {
-            let mut index = repo.merge_commits(&ours, &theirs, Some(&MergeOptions::new()))?;
+            let mut index =
+                repo.merge_commits(&ours, &theirs, Some(&MergeOptions::new())).map_err(incomplete)?;
             if index.has_conflicts() {
                 return Ok(Merged::Conflicts { index, commit: None });
             }

@@ -10,11 +10,12 @@ use git2::{ErrorCode, Repository};
 use plexus_protocol::worktree::Worktree;
 use serde::{Deserialize, Serialize};
 
+use crate::base::base;
 use crate::copy::Copy;
 use crate::error::at;
 use crate::files::{new_dir, open_regular, private_dir};
-use crate::person::check_branch;
-use crate::{Baseline, Result, WorktreeError, admin_dir, open};
+use crate::layout::{check_admin_dir, check_references};
+use crate::{Baseline, Result, WorktreeError, admin_dir, open, open_worktree};
 
 /// The parameters of a worktree.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -62,12 +63,11 @@ impl Plan {
             return Err(WorktreeError::NotInTree(given.clone()));
         }
         let base = base(&repo, given, request.base.as_deref())?;
-        let base_branch = base_branch(&repo, request.base.as_deref());
         let copies = request.copy.iter().map(|path| Copy::of(&root, path)).collect::<Result<Vec<_>>>()?;
         if let Some(within) = &request.copy_within {
             copies.iter().try_for_each(|copy| copy.check_within(within))?;
         }
-        let common = repo.commondir().canonicalize().map_err(at(repo.commondir()))?;
+        let common = common_dir(&repo, given)?;
         let dir = &request.worktrees_dir;
         private_dir(dir).map_err(at(dir))?;
         let name = ref_name(&request.name);
@@ -81,9 +81,9 @@ impl Plan {
         let worktree = Worktree {
             path: text(&path)?,
             branch: format!("plexus/{name}"),
-            base: base.to_string(),
+            base: base.commit.to_string(),
             repo: text(&common)?,
-            base_branch,
+            base_branch: base.branch,
             // Only the main working tree: the path of a linked one is in files that a child can write.
             checkout: root
                 .join(".git")
@@ -110,12 +110,14 @@ impl Plan {
         let worktree = &self.worktree;
         let path = Path::new(&worktree.path);
         let admin = admin_dir(worktree)?;
+        check_references(worktree.repo.as_ref(), &worktree.branch)?;
+        check_admin_dir(worktree.repo.as_ref(), crate::name(worktree)?)?;
         let repo = open(&worktree.repo)?;
         let commit = repo.find_commit(worktree.base.parse()?)?;
         repo.branch(&worktree.branch, &commit, false)?;
         link(worktree, &admin)?;
         let mut fresh = CheckoutBuilder::new();
-        open(&worktree.path)?.checkout_head(Some(fresh.safe().recreate_missing(true)))?;
+        open_worktree(&worktree.path)?.checkout_head(Some(fresh.safe().recreate_missing(true)))?;
         let index_file = admin.join("index");
         let index = open_regular(&index_file).map_err(at(&index_file))?;
         for copy in &self.copies {
@@ -156,31 +158,19 @@ fn discover(path: &Path) -> Result<Repository> {
     })
 }
 
-fn base(repo: &Repository, path: &Path, given: Option<&str>) -> Result<git2::Oid> {
-    if let Some(base) = given {
-        let commit = repo.revparse_single(base).and_then(|object| object.peel_to_commit());
-        return commit.map(|commit| commit.id()).map_err(|error| WorktreeError::NoSuchBase {
-            base: base.to_owned(),
-            why: error.message().to_owned(),
-        });
+/// The git directory of the repository that a working tree belongs to. Only git's directory about a linked worktree names
+/// another one; a child could add such a file to any git directory.
+fn common_dir(repo: &Repository, given: &Path) -> Result<PathBuf> {
+    let common = repo.commondir().canonicalize().map_err(at(repo.commondir()))?;
+    let own = repo.path().canonicalize().map_err(at(repo.path()))?;
+    let is_linked = own.parent() == Some(&common.join("worktrees"));
+    if (own == common || is_linked) && common.join("commondir").symlink_metadata().is_err() {
+        return Ok(common);
     }
-    match repo.head().and_then(|head| head.peel_to_commit()) {
-        Ok(commit) => Ok(commit.id()),
-        Err(error) if matches!(error.code(), ErrorCode::UnbornBranch | ErrorCode::NotFound) => {
-            Err(WorktreeError::NoCommits(path.to_owned()))
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// The local branch that the base is taken from: the branch that the caller names, or the one that is checked out.
-fn base_branch(repo: &Repository, given: Option<&str>) -> Option<String> {
-    let name = match given {
-        Some(given) => given.strip_prefix("refs/heads/").unwrap_or(given).to_owned(),
-        None => repo.head().ok()?.name().ok()?.strip_prefix("refs/heads/")?.to_owned(),
-    };
-    check_branch(&name).ok()?;
-    repo.find_reference(&format!("refs/heads/{name}")).ok().map(|_| name)
+    Err(WorktreeError::BadRepository {
+        path: given.to_owned(),
+        why: format!("{} uses the data of another repository; delete its file `commondir`", own.display()),
+    })
 }
 
 /// The common name of the repository with this git directory.

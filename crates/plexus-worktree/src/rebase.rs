@@ -3,6 +3,7 @@
 use git2::{Oid, Repository, Signature, Sort};
 
 use crate::merge::Merged;
+use crate::objects::incomplete;
 use crate::{Result, WorktreeError};
 
 /// The maximum number of commits to copy.
@@ -15,7 +16,8 @@ pub(crate) fn rebase(repo: &Repository, onto: Oid, head: Oid, committer: &Signat
     walk.set_sorting(Sort::TOPOLOGICAL | Sort::REVERSE)?;
     walk.push(head)?;
     walk.hide(onto)?;
-    let commits = walk.take(MAX_COMMITS + 1).collect::<std::result::Result<Vec<_>, _>>()?;
+    let commits =
+        walk.take(MAX_COMMITS + 1).collect::<std::result::Result<Vec<_>, _>>().map_err(incomplete)?;
     if commits.len() > MAX_COMMITS {
         return Err(WorktreeError::Refused(format!(
             "The branch has more than {MAX_COMMITS} commits. Merge or squash it instead"

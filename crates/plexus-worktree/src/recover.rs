@@ -7,13 +7,12 @@ use git2::Oid;
 use serde::{Deserialize, Serialize};
 
 use crate::branch::target;
-use crate::checkout::{Replacement, delete_temporary, replace_all};
+use crate::checkout::{Replacement, delete_temporaries, replace_all};
 use crate::current::Current;
 use crate::diff::display;
-use crate::files::read_at_most;
 use crate::index_lock::{IndexLock, delete_own_index_lock};
-use crate::person::signature;
-use crate::update::{AffectedTree, BranchUpdate, index_file, lock_file, refname, replacements};
+use crate::ref_lock::{RefLock, delete_own_lock};
+use crate::update::{AffectedTree, BranchUpdate, index_file, refname, replacements};
 use crate::work::MAX_COMMIT_FILE;
 use crate::{Result, WorktreeError};
 
@@ -55,8 +54,8 @@ pub fn recover(update: &BranchUpdate) -> Result<Recovered> {
         return Ok(if now == Some(new) { Recovered::Completed } else { Recovered::NotDone });
     };
     let root = Path::new(root);
-    for file in &all {
-        delete_temporary(root, &file.path, &update.new);
+    if let Some(saved) = delete_temporaries(&repo, root, &update.new, &all)? {
+        return Ok(blocked(update, &format!("`{}` has what you saved meanwhile", display(&saved))));
     }
     if now == Some(new) {
         return Ok(Recovered::Completed);
@@ -87,7 +86,7 @@ pub fn recover(update: &BranchUpdate) -> Result<Recovered> {
     if head.symbolic_target()? != Some(&refname) {
         return Ok(Recovered::Superseded { why: half_done(update, "another branch is checked out now") });
     }
-    if let Err(error) = complete(&repo, update, &refname, root, &index, &todo, &all) {
+    if let Err(error) = complete(&repo, update, root, &index, &todo, &all) {
         return Ok(blocked(update, &error.to_string()));
     }
     Ok(Recovered::Completed)
@@ -96,22 +95,19 @@ pub fn recover(update: &BranchUpdate) -> Result<Recovered> {
 fn complete(
     repo: &git2::Repository,
     update: &BranchUpdate,
-    refname: &str,
     root: &Path,
     index: &Path,
     todo: &[Replacement],
     all: &[Replacement],
 ) -> Result<()> {
     let index = IndexLock::take(index)?;
-    let mut lock = repo.transaction()?;
-    lock.lock_ref(refname)?;
+    let lock = RefLock::take(repo, update)?;
     if target(repo, &update.branch)? != Some(update.old.parse()?) {
         return Err(WorktreeError::BranchChanged(update.branch.clone()));
     }
-    replace_all(repo, root, &update.new, todo, &mut || {})?;
+    replace_all(repo, root, &update.new, todo, &mut |_| {})?;
     index.write(all)?;
-    lock.set_target(refname, update.new.parse()?, Some(&signature(&update.by)?), &update.reason)?;
-    Ok(lock.commit()?)
+    lock.commit()
 }
 
 fn blocked(update: &BranchUpdate, why: &str) -> Recovered {
@@ -124,15 +120,4 @@ fn half_done(update: &BranchUpdate, why: &str) -> String {
          restore or commit these files",
         update.new, update.branch
     )
-}
-
-/// Deletes the branch lock of the interrupted update. Git itself writes a lock with its content in one step, so a lock that
-/// is empty or contains the new commit belongs to the update.
-fn delete_own_lock(update: &BranchUpdate) {
-    let path = lock_file(update);
-    if let Ok(Some(content)) = read_at_most(&path, 100)
-        && (content.is_empty() || content.trim_ascii() == update.new.as_bytes())
-    {
-        let _ = std::fs::remove_file(path);
-    }
 }

@@ -11,6 +11,7 @@ use plexus_protocol::worktree::Worktree;
 
 use crate::error::at;
 use crate::files::missing_is_fine;
+use crate::layout::{check_admin_dir, check_references};
 use crate::{Result, admin_dir, name, open};
 
 /// Deletes a worktree with its branch, whatever its content. Missing parts are not an error.
@@ -20,7 +21,9 @@ pub fn remove(worktree: &Worktree) -> Result<()> {
     missing_is_fine(std::fs::rename(path, &aside)).map_err(at(path))?;
     remove_tree(&aside).map_err(at(&aside))?;
     let admin = admin_dir(worktree)?;
+    check_admin_dir(worktree.repo.as_ref(), name(worktree)?)?;
     remove_tree(&admin).map_err(at(&admin))?;
+    check_references(worktree.repo.as_ref(), &worktree.branch)?;
     match open(&worktree.repo)?.find_reference(&format!("refs/heads/{}", worktree.branch)) {
         Ok(mut branch) => branch.delete()?,
         Err(error) if error.code() == git2::ErrorCode::NotFound => {}

@@ -11,9 +11,10 @@ use serde::{Deserialize, Serialize};
 use crate::branch::target;
 use crate::checkout::{Replacement, check_replacements, replace_all};
 use crate::current::Entry;
-use crate::error::at;
 use crate::index_lock::IndexLock;
-use crate::person::{check_branch, signature};
+use crate::layout::{check_admin_dir, check_layout};
+use crate::person::check_branch;
+use crate::ref_lock::RefLock;
 use crate::target::{check_head, open_clean};
 use crate::{Result, WorktreeError};
 
@@ -59,6 +60,10 @@ pub enum AffectedTree {
 pub enum Step {
     /// The branch is locked.
     Locked,
+    /// The new content of a file is beside it, or a file is about to be deleted.
+    FileReady,
+    /// The file has its new content, and the old content is beside it.
+    FileSwapped,
     /// One more file has its new content.
     FileWritten,
     /// All files have their new content; the index is old.
@@ -76,16 +81,14 @@ pub fn update(update: &BranchUpdate) -> Result<()> {
 
 /// Like [`update`], and reports each step.
 pub fn update_observed(update: &BranchUpdate, observe: &mut dyn FnMut(Step)) -> Result<()> {
-    let refname = refname(update)?;
+    refname(update)?;
     let (old, new): (Oid, Oid) = (update.old.parse()?, update.new.parse()?);
-    let by = signature(&update.by)?;
     let repo = match &update.tree {
         AffectedTree::Checkout { root } => open_clean(&update.repo, root, &update.branch)?,
         AffectedTree::None | AffectedTree::Index { .. } => crate::open(&update.repo)?,
     };
     let index = index_file(update).map(|index| IndexLock::take(&index)).transpose()?;
-    let mut lock = repo.transaction()?;
-    lock.lock_ref(&refname).map_err(|error| locked(update, &error))?;
+    let lock = RefLock::take(&repo, update)?;
     observe(Step::Locked);
     if target(&repo, &update.branch)? != Some(old) {
         return Err(WorktreeError::BranchChanged(update.branch.clone()));
@@ -95,14 +98,13 @@ pub fn update_observed(update: &BranchUpdate, observe: &mut dyn FnMut(Step)) -> 
         check_head(&repo, root, &update.branch)?;
         let root = Path::new(root);
         check_replacements(&repo, root, &update.branch, &replacements)?;
-        replace_all(&repo, root, &update.new, &replacements, &mut || observe(Step::FileWritten))?;
+        replace_all(&repo, root, &update.new, &replacements, observe)?;
         observe(Step::FilesWritten);
     }
     if let Some(index) = index {
         index.write(&replacements)?;
     }
     observe(Step::IndexWritten);
-    lock.set_target(&refname, new, Some(&by), &update.reason)?;
     lock.commit()?;
     observe(Step::Moved);
     Ok(())
@@ -118,50 +120,20 @@ pub(crate) fn index_file(update: &BranchUpdate) -> Option<PathBuf> {
     Some(Path::new(dir).join("index"))
 }
 
-fn locked(update: &BranchUpdate, error: &git2::Error) -> WorktreeError {
-    let path = lock_file(update);
-    if error.code() == git2::ErrorCode::Locked || path.exists() {
-        return WorktreeError::Refused(format!(
-            "`{}` is locked by another git command. Try again; if no git command is running, delete {}",
-            update.branch,
-            path.display()
-        ));
-    }
-    WorktreeError::Refused(format!("cannot lock `{}`: {}", update.branch, error.message()))
-}
-
-/// The file by which git locks the branch.
-pub(crate) fn lock_file(update: &BranchUpdate) -> PathBuf {
-    Path::new(&update.repo).join(format!("refs/heads/{}.lock", update.branch))
-}
-
-/// The full name of the branch. Checks that the directories of git's files for it are real directories, so that no link
-/// leads outside the repository.
+/// The full name of the branch. Checks that nothing in the repository leads what is written outside it.
 pub(crate) fn refname(update: &BranchUpdate) -> Result<String> {
     check_branch(&update.branch)
         .map_err(|why| WorktreeError::Refused(format!("`{}` {why}", update.branch)))?;
-    let name = format!("refs/heads/{}", update.branch);
-    let mut dirs = vec![PathBuf::from(&update.repo), Path::new(&update.repo).join("objects")];
-    let mut dir = PathBuf::from(&update.repo);
-    for part in Path::new(&name).parent().into_iter().flat_map(Path::components) {
-        dir.push(part);
-        dirs.push(dir.clone());
-    }
-    for dir in dirs {
-        match dir.symlink_metadata() {
-            Ok(metadata) if metadata.is_dir() => {}
-            // Git creates it with the reference.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Ok(_) => {
-                return Err(WorktreeError::Refused(format!(
-                    "{} is not a directory of the repository",
-                    dir.display()
-                )));
-            }
-            Err(error) => return Err(at(&dir)(error)),
+    let repo = Path::new(&update.repo);
+    check_layout(repo, &update.branch)?;
+    if let AffectedTree::Index { dir } = &update.tree {
+        let name = Path::new(dir).strip_prefix(repo.join("worktrees")).ok().and_then(Path::to_str);
+        match name.filter(|name| !name.is_empty() && !name.contains('/') && *name != "..") {
+            Some(name) => check_admin_dir(repo, name)?,
+            None => return Err(WorktreeError::Moved(dir.into())),
         }
     }
-    Ok(name)
+    Ok(format!("refs/heads/{}", update.branch))
 }
 
 /// The files that change between two commits.

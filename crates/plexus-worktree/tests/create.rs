@@ -105,6 +105,47 @@ fn an_invalid_request_is_refused_before_anything_is_created() {
     assert_eq!(ground.repo.branches(None).unwrap().count(), 1);
 }
 
+/// Git prefers a tag to a branch of the same name, and any reference to a commit id.
+#[test]
+fn a_tag_cannot_take_the_place_of_a_branch_or_a_commit() {
+    let ground = Ground::new();
+    let repo = &ground.repo;
+    let head = repo.head().unwrap();
+    let (branch, first) = (head.shorthand().unwrap().to_owned(), head.peel_to_commit().unwrap());
+    let main = ground.commit();
+    let planned = |base: &str| {
+        let request = Request { base: Some(base.to_owned()), ..ground.request() };
+        Plan::of(&request).map(|plan| (plan.worktree().base.clone(), plan.worktree().base_branch.clone()))
+    };
+    let (main, first, on) = (main.to_string(), first.id().to_string(), Some(branch.clone()));
+    assert_eq!(planned(&branch).unwrap(), (main.clone(), on.clone()));
+    repo.reference(&format!("refs/tags/{branch}"), main.parse().unwrap(), false, "").unwrap();
+    assert_eq!(planned(&branch).unwrap(), (main.clone(), on.clone()), "a tag of the same commit");
+    for name in [branch.clone(), main.clone(), main[..7].to_owned(), format!("refs/heads/{branch}")] {
+        repo.reference(&format!("refs/tags/{name}"), first.parse().unwrap(), true, "").unwrap();
+    }
+    for suffix in ["", "^0", "~0", "@{0}"] {
+        let refused = planned(&format!("{branch}{suffix}")).unwrap_err().to_string();
+        let names = format!("`refs/heads/{branch}{suffix}` or `refs/tags/{branch}{suffix}`");
+        assert_eq!(refused, format!("`{branch}{suffix}` is ambiguous. Write {names}"));
+    }
+    assert!(planned(&main[..7]).unwrap_err().to_string().contains("is ambiguous"));
+    assert_eq!(planned(&main).unwrap(), (main.clone(), None), "a full id is always a commit");
+    assert_eq!(planned(&format!("refs/heads/{branch}")).unwrap(), (main.clone(), on.clone()));
+    assert_eq!(planned(&format!("refs/tags/{branch}")).unwrap(), (first.clone(), None));
+    assert_eq!(planned(&format!("refs/heads/{branch}~1")).unwrap(), (first.clone(), None));
+    repo.reference(&format!("refs/tags/{branch}"), first.parse().unwrap(), true, "").unwrap();
+    let default = Plan::of(&ground.request()).unwrap();
+    assert_eq!((&default.worktree().base, &default.worktree().base_branch), (&main, &on));
+    // The names that a merge and a push use are always those of branches.
+    let made = ground.create();
+    made.write("a.txt", "changed\n");
+    let commit = made.commit_reviewed().unwrap();
+    repo.reference(&format!("refs/tags/{}", made.worktree.branch), first.parse().unwrap(), true, "").unwrap();
+    let merged = made.merge(&commit, plexus_protocol::claudecode::MergeHow::FastForward).unwrap();
+    assert_eq!((merged.old, merged.new), (main, commit));
+}
+
 #[test]
 fn a_worktree_is_removed_completely_even_if_its_creation_failed() {
     let ground = Ground::new();

@@ -201,6 +201,37 @@ fn line_ends_are_converted_as_the_repository_asks_and_filters_are_refused() {
     made.commit_reviewed().unwrap();
 }
 
+/// A backslash before a line end joins two lines; before CR LF it does not.
+#[test]
+fn a_version_with_other_line_endings_is_another_version() {
+    let ground = Ground::new();
+    let made = ground.create();
+    made.write("m", "# x \\\nkeep: me\n");
+    commit(&made.repo());
+    made.write("m", "# x \\\r\nkeep: me\r\n");
+    let review = made.reviewed();
+    assert_eq!((review.head, review.state.uncommitted), (None, 1), "the diff shows CR LF, the branch has LF");
+    let prepared = made.prepare_commit(&review.digest.unwrap(), None).unwrap();
+    assert_eq!((prepared.files, prepared.converted.len()), (1, 0));
+    update(&prepared.update).unwrap();
+    made.merge(&made.reviewed().head.unwrap(), MergeHow::Merge).unwrap();
+    assert_eq!(std::fs::read_to_string(ground.root.join("m")).unwrap(), "# x \\\r\nkeep: me\r\n");
+    // With a setting that converts, the diff shows the converted bytes.
+    let made = ground.create();
+    made.write("m", "# x \\\nkeep: me\n");
+    let mut config = made.repo().config().unwrap().open_level(git2::ConfigLevel::Local).unwrap();
+    config.set_str("core.autocrlf", "input").unwrap();
+    made.write("n", "new\r\n");
+    let review = made.reviewed();
+    let patch =
+        |path: &str| review.files.iter().find(|file| file.path == path).unwrap().patch.clone().unwrap();
+    assert!(patch("n").contains("+new\n") && !patch("n").contains('\r'), "{:?}", patch("n"));
+    let prepared = made.prepare_commit(&review.digest.clone().unwrap(), None).unwrap();
+    assert_eq!(prepared.converted, ["n"]);
+    update(&prepared.update).unwrap();
+    assert_eq!(made.reviewed().head, Some(prepared.update.new));
+}
+
 #[test]
 fn every_way_of_merging_updates_the_branch_and_a_clean_checkout() {
     for how in [MergeHow::Merge, MergeHow::Rebase, MergeHow::Squash, MergeHow::FastForward] {

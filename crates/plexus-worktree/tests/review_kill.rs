@@ -12,11 +12,17 @@ use common::{FreshCheckout, Ground, assert_clean, git};
 use plexus_protocol::claudecode::MergeHow;
 use plexus_worktree::{BranchUpdate, PreparedMerge, Recovered, Step, recover, update_observed};
 
-const STEPS: [(&str, Step, usize); 6] = [
+const STEPS: [(&str, Step, usize); 12] = [
     ("locked", Step::Locked, 1),
+    ("first file ready", Step::FileReady, 1),
+    ("second file ready", Step::FileReady, 2),
+    ("third file ready", Step::FileReady, 3),
+    ("first file swapped", Step::FileSwapped, 1),
+    ("second file swapped", Step::FileSwapped, 2),
     ("first file", Step::FileWritten, 1),
     ("second file", Step::FileWritten, 2),
     ("files", Step::FilesWritten, 1),
+    ("third file", Step::FileWritten, 3),
     ("index", Step::IndexWritten, 1),
     ("moved", Step::Moved, 1),
 ];
@@ -79,7 +85,8 @@ fn a_merge_killed_at_any_step_is_completed_or_not_done() {
         kill_at(&ground, &update, step);
         is_sound(&ground.root);
         let recovered = recover(&update).unwrap();
-        let expected = if at == Step::Locked { Recovered::NotDone } else { Recovered::Completed };
+        let untouched = at == Step::Locked || step == "first file ready";
+        let expected = if untouched { Recovered::NotDone } else { Recovered::Completed };
         assert_eq!(recovered, expected, "{step}");
         assert_clean(&ground.root);
         assert_clean(made.path());
@@ -115,6 +122,23 @@ fn what_a_user_wrote_after_the_kill_stays() {
         assert_eq!(recover(&update).unwrap(), Recovered::NotDone);
         assert_clean(&ground.root);
     }
+}
+
+/// The helper was killed between the exchange of a file and the check of what came out.
+#[test]
+fn what_a_user_saved_during_the_kill_stays() {
+    let ground = Ground::new();
+    let (_made, update) = prepared(&ground);
+    kill_at(&ground, &update, "second file swapped");
+    let aside = ground.root.join(format!(".plexus-{}.tmp", &update.new[..12]));
+    assert_eq!(std::fs::read_to_string(&aside).unwrap(), "one\ntwo\nthree\n");
+    std::fs::write(&aside, "mine\n").unwrap();
+    let Recovered::Blocked { why } = recover(&update).unwrap() else { panic!("not reported") };
+    assert!(why.contains(".tmp` has what you saved meanwhile"), "{why}");
+    assert_eq!(std::fs::read_to_string(&aside).unwrap(), "mine\n");
+    std::fs::remove_file(&aside).unwrap();
+    assert_eq!(recover(&update).unwrap(), Recovered::Completed);
+    assert_clean(&ground.root);
 }
 
 #[test]
@@ -155,9 +179,12 @@ fn a_lock_of_another_command_is_not_deleted() {
     let ground = Ground::new();
     let (_made, update) = prepared(&ground);
     let lock = Path::new(&update.repo).join(format!("refs/heads/{}.lock", update.branch));
-    std::fs::write(&lock, format!("{}\n", update.old)).unwrap();
-    assert_eq!(recover(&update).unwrap(), Recovered::NotDone);
-    assert!(lock.exists());
+    // Git creates a lock empty and writes the commit later.
+    for content in [String::new(), format!("{}\n", update.old)] {
+        std::fs::write(&lock, content).unwrap();
+        assert_eq!(recover(&update).unwrap(), Recovered::NotDone);
+        assert!(lock.exists());
+    }
     let refused = plexus_worktree::update(&update).unwrap_err().to_string();
     assert!(refused.contains("is locked by another git command") && refused.contains(".lock"), "{refused}");
 }

@@ -157,7 +157,10 @@ async fn conflicts_and_a_branch_to_push_change_nothing() -> anyhow::Result<()> {
     assert_eq!((&kept["head"], &kept["uncommitted"]), (&json!(head), &json!(0)));
     assert_eq!(kept["pushes"][0]["url"], "https://example.org/app.git", "{kept:#}");
     let command = text(&kept["pushes"][0]["command"]);
-    assert!(command.ends_with(&format!(" push origin {branch}:refs/heads/feature/fix")), "{command}");
+    assert!(
+        command.ends_with(&format!(" push origin refs/heads/{branch}:refs/heads/feature/fix")),
+        "{command}"
+    );
     let bad = json!({"session_id": session, "remote_branch": "x;reboot"});
     assert_eq!(world.refused("claudecode.keep_branch", bad).await?.data["field"], "remote_branch");
     assert_eq!(repo.head()?.target(), Some(main));

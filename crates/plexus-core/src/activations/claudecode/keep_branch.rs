@@ -43,7 +43,8 @@ async fn keep_branch(
     let detail = json!({"branch": branch, "head": head, "remote_branch": target});
     session_audit::record(hub.commits(), &caller, "branch_kept", &session, detail).await?;
     let pushes = remotes.into_iter().map(|(remote, url)| {
-        let command = format!("git -C {dir} push {remote} {branch}:refs/heads/{target}");
+        // The full name: git would refuse a name that is also that of a tag.
+        let command = format!("git -C {dir} push {remote} refs/heads/{branch}:refs/heads/{target}");
         PushCommand { remote, url, command }
     });
     Ok(KeepBranchResult::Ok { head, uncommitted, pushes: pushes.collect(), branch })
