@@ -16,6 +16,11 @@ pub(super) fn scan(words: &[Word], dirs: &Directories<'_>, marks: &mut Marks) {
     if !program.is_some_and(|name| matches!(name.as_str(), "awk" | "gawk" | "mawk" | "nawk")) {
         return;
     }
+    let mut operands = words[1..].iter().filter(|word| !word.known_start().starts_with('-'));
+    if operands.next().is_some_and(|word| word.is_computed() && word.known_start().is_empty()) {
+        let reason = format!("{} runs code that is not known before it runs", quoted(&shown(words)));
+        marks.add(RiskKind::Unclear, reason);
+    }
     // `-F'|'` is not code.
     let texts = words[1..].iter().filter_map(Word::literal).filter(|word| !word.starts_with("-F"));
     for text in texts.filter(|text| runs_command(text)) {
@@ -27,7 +32,8 @@ pub(super) fn scan(words: &[Word], dirs: &Directories<'_>, marks: &mut Marks) {
 fn runs_command(program: &str) -> bool {
     let code = without_strings(program);
     let is_code = code.contains(['{', ';', '(', STRING]);
-    if is_code && ["system", "getline", "@load"].iter().any(|call| code.contains(call)) {
+    let calls_system = code.split("system").skip(1).any(|behind| behind.trim_start().starts_with('('));
+    if is_code && (calls_system || code.contains("getline") || code.contains("@load")) {
         return true;
     }
     let pipes = |text: &str| {

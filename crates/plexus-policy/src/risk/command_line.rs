@@ -7,7 +7,7 @@ use super::command_rules::{self, program_name, shown};
 use super::command_table::CHECKED_OPTIONS;
 use super::file_table::ELSEWHERE;
 use super::path::Directories;
-use super::{Marks, awk, file_modes, git_config, hosts, pattern, quoted, unreadable, variables};
+use super::{Marks, awk, file_modes, git_config, hosts, pattern, quoted, sed, unreadable, variables};
 use crate::bash::{self, Line, Script, Unreadable, Word};
 
 /// The maximum number of aliases, and of uses of one, that are followed.
@@ -52,6 +52,7 @@ fn version(text: &str, dirs: &Directories<'_>, marks: &mut Marks) {
         git_config::scan(words, marks);
         file_modes::scan(words, marks);
         awk::scan(words, dirs, marks);
+        sed::scan(words, marks);
         variables::mark_printed(words, marks);
     }
     downloaded_code(&script, &commands, marks);

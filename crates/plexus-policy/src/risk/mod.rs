@@ -13,6 +13,7 @@ mod git_config;
 mod hosts;
 mod path;
 mod pattern;
+mod sed;
 mod unreadable;
 mod variables;
 

@@ -94,7 +94,8 @@ impl Directories<'_> {
     /// current directory.
     pub(super) fn mark_end(&self, end: &str, marks: &mut Marks) {
         let end = end.trim_start_matches('/');
-        if end.len() <= MAX_BYTES && self.is_outside(end, &self.absolute(end), Access::Unknown) {
+        let goes_up = end.len() <= MAX_BYTES && end.split('/').any(|part| part == "..");
+        if goes_up && self.is_outside(end, &self.absolute(end), Access::Unknown) {
             let shown = quoted(&format!("…/{end}"));
             marks.add(RiskKind::OutsideProject, format!("names {shown}, which may be outside the project"));
         }
