@@ -125,6 +125,16 @@ fn every_call_is_analysed_quickly() {
         "a".repeat(10_000_000),
         "rm -rf x;\n".repeat(1_000_000),
         "/../".repeat(2_400),
+        "{a,b}".repeat(3_000),
+        "cat {a,{b,c}}/.e? ;".repeat(500),
+        "for a in ".repeat(2_000),
+        "F=$F$F;".repeat(1_300),
+        format!("F={};{}", "x".repeat(1_000), "$F".repeat(4_000)),
+        "F=a; sudo rm -rf /a$F; ".repeat(400),
+        (0..2_000).map(|n| format!("a{n}=b;")).collect(),
+        "alias a=rm;".repeat(800),
+        "alias a=b; a; ".repeat(600),
+        "~a ".repeat(3_000),
     ] {
         let start = Instant::now();
         let marks = marks_of("Bash", &json!({ "command": line }));

@@ -7,9 +7,9 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use plexus_protocol::Decider;
 use plexus_protocol::audit::{AuditEntry, AuditHead, AuditKind, AuditRow, ListResult, VerifyResult};
 use plexus_protocol::claudecode::SessionView;
+use plexus_protocol::{Decider, SessionId};
 use plexus_server::{DataDir, ServeError};
 use plexus_store::AuditFile;
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ pub(crate) struct ListArgs {
     /// Only entries of this kind.
     #[arg(long, value_enum)]
     kind: Option<KindArg>,
-    /// Only entries by this caller: you, hub, a session (name, path or session:ID), token:NAME or parent:NAME.
+    /// Only entries by this caller: you, hub, session:NAME (also a path or an id), token:NAME or parent:NAME.
     #[arg(long, value_name = "WHO")]
     by: Option<String>,
     /// Only entries about this tool.
@@ -119,8 +119,15 @@ async fn caller_key(hub: &HubClient, who: &str) -> Result<String, ExpectedError>
     match who {
         "you" => Ok(Decider::Operator.key()),
         "operator" | "hub" => Ok(who.to_owned()),
-        _ if ["token:", "session:", "parent:"].iter().any(|kind| who.starts_with(kind)) => Ok(who.to_owned()),
-        name => Ok(Decider::Session { id: hub.session(name).await?.id }.key()),
+        _ if ["token:", "parent:"].iter().any(|kind| who.starts_with(kind)) => Ok(who.to_owned()),
+        _ => {
+            let name = who.strip_prefix("session:").unwrap_or(who);
+            match name.parse::<SessionId>() {
+                // A deleted session has entries, too.
+                Ok(id) => Ok(Decider::Session { id }.key()),
+                Err(_) => Ok(Decider::Session { id: hub.session(name).await?.id }.key()),
+            }
+        }
     }
 }
 

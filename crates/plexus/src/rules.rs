@@ -143,15 +143,39 @@ pub(crate) fn label(id: SessionId, sessions: &[SessionView]) -> String {
     }
 }
 
-/// Who did something, with the path of a session instead of its id.
+/// Who did something, with the path of a session instead of its id: `session:lead/fixer`. The kind always precedes the name, so a session
+/// with the name `you` or `hub` is not taken for another decider.
 pub(crate) fn by(decider: &Decider, sessions: &[SessionView]) -> String {
     let key = match decider {
         Decider::Operator => "you".to_owned(),
         Decider::Session { id } => match sessions.iter().find(|session| session.id == *id) {
-            Some(session) => session.path.clone(),
+            Some(session) => format!("session:{}", session.path),
             None => decider.key(),
         },
         Decider::Token { .. } | Decider::Parent { .. } | Decider::Hub => decider.key(),
     };
     one_line(&key, 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_cannot_imitate_another_decider() {
+        let id = "00000000-0000-4000-8000-000000000001";
+        for name in ["you", "operator", "Operator", "hub", "HUB"] {
+            let session = json!({
+                "id": id, "name": name, "path": name, "status": "running", "turn": 1, "working_dir": "/work", "channel": "control",
+                "loopback_enabled": true, "policy": "own_course", "permission_mode": "default", "hub_tools": false,
+                "answers_to": {"kind": "operator"}, "depth": 0, "pending_approvals": 0, "cost_usd": 0.0,
+                "tree": {"sessions": 1, "running": 0, "pending_approvals": 0, "cost_usd": 0.0},
+                "head": {"tree_id": id, "node_id": id}, "created_at": 0,
+            });
+            let sessions: Vec<SessionView> = vec![serde_json::from_value(session).unwrap()];
+            let decider = Decider::Session { id: sessions[0].id };
+            assert_eq!(by(&decider, &sessions), format!("session:{name}"));
+        }
+        assert_eq!(by(&Decider::Operator, &[]), "you");
+    }
 }

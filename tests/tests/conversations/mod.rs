@@ -181,8 +181,8 @@ async fn a_rendered_conversation_shows_each_decision_with_its_call(world: World)
     };
     let markdown = text(&render("markdown").await?["text"]);
     for part in [
-        "## User\n\nDECIDED",
-        "**Bash**",
+        "## User\n\n> DECIDED",
+        "**Call** ` Bash `",
         "*allowed by operator*",
         "Ran with an edited input:",
         "*denied by operator: not that*",

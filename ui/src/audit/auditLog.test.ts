@@ -57,3 +57,15 @@ test('the status is readable', () => {
     'allowed',
   ]);
 });
+
+test('the words of the log select its entries', () => {
+  const by = (typed: string) =>
+    listParams({ ...none, by: typed }, [{ id: 'id-2', name: 'hub' } as SessionView, ...sessions]).by;
+  expect(by('you')).toBe('operator');
+  expect(by('the hub')).toBe('hub');
+  expect(by('hub')).toBe('hub');
+  expect(by('session hub')).toBe('session:id-2');
+  expect(by('session lead')).toBe('session:id-1');
+  expect(by('token ci')).toBe('token:ci');
+  expect(by('external agent boss')).toBe('parent:boss');
+});

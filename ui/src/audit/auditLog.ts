@@ -27,16 +27,22 @@ export function listParams(typed: FilterForm, sessions: readonly SessionView[]):
   if (session !== '') params.session_id = sessions.find((one) => one.name === session)?.id ?? session;
   if (typed.kind !== '') params.kind = typed.kind;
   const by = typed.by.trim();
-  if (by !== '') {
-    const named = sessions.find((one) => one.name === by);
-    params.by = named ? `session:${named.id}` : by;
-  }
+  if (by !== '') params.by = deciderKey(by, sessions);
   if (typed.tool.trim() !== '') params.tool_name = typed.tool.trim();
   for (const name of ['since', 'until'] as const) {
     const at = Date.parse(typed[name]) / 1000;
     if (Number.isFinite(at)) params[name] = at;
   }
   return params;
+}
+
+/** The key of a decider in the log, from the words that the log shows. */
+function deciderKey(by: string, sessions: readonly SessionView[]): string {
+  if (by === 'you' || by === 'operator' || by === 'the operator') return 'operator';
+  if (by === 'hub' || by === 'the hub') return 'hub';
+  const name = by.replace(/^session[ :]/, '');
+  const named = sessions.find((one) => one.name === name || one.path === name);
+  return named ? `session:${named.id}` : by.replace(/^token /, 'token:').replace(/^external agent /, 'parent:');
 }
 
 /**

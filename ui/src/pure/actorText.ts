@@ -14,7 +14,8 @@ export function actorText(actor: Decider, names: SessionNames, operator = 'you')
     case 'token':
       return `token ${actor.name}`;
     case 'session':
-      return names(actor.id) ?? `session ${actor.id.slice(0, 8)}`;
+      // Without the kind, a session with the name `you` would look like the operator.
+      return `session ${names(actor.id) ?? actor.id.slice(0, 8)}`;
     case 'parent':
       return `external agent ${actor.id}`;
   }

@@ -37,13 +37,13 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;mar
     background:#fff}section{margin:1rem 0;padding:.5rem 1rem;border-left:.25rem solid #888}.user{border-color:#1a5fb4}\
     .assistant{border-color:#26a269}.outcome{border-color:#888;font-style:italic}h2{font-size:1rem;margin:0}\
     pre{white-space:pre-wrap;overflow-wrap:anywhere;background:#f3f3f3;padding:.5rem;margin:.5rem 0}\
-    pre,p{unicode-bidi:plaintext}.decision{font-weight:600}.error pre{background:#fbe9e7}\
-    h1,h2,h3{overflow-wrap:anywhere}section h1{font-size:1.4rem}section h3{font-size:1.1rem}table{border-collapse:collapse}\
+    pre,p{unicode-bidi:plaintext}.decision{font-weight:600;padding:.1rem .5rem;border:2px solid #b58900;background:#fff8e1}.error pre{background:#fbe9e7}\
+    h1,h2,h4,h5,h6{overflow-wrap:anywhere}h4,h5,h6{font-size:1rem;font-style:italic;margin:.5rem 0}.address{color:#767676;overflow-wrap:anywhere}table{border-collapse:collapse}\
     img{max-width:100%}td,th{border:1px solid #8886;padding:.2rem .5rem}blockquote{margin:0;padding-left:1rem;border-left:.2rem solid #8886}\
     code{background:#8882;padding:0 .2rem}.note{font-family:ui-monospace,monospace;margin:.5rem 0 0}\
     pre b{font-weight:400;color:#a626a4}pre s{text-decoration:none;color:#2a7d34}pre i{color:#767676}pre u{text-decoration:none;color:#986801}\
     ins,del{display:block;text-decoration:none}ins{background:#d7f5dd}del{background:#fbdcdc}\
-    @media (prefers-color-scheme:dark){body{color:#eee;background:#1b1b1b}pre{background:#2b2b2b}.error pre{background:#4a2320}\
+    @media (prefers-color-scheme:dark){body{color:#eee;background:#1b1b1b}pre{background:#2b2b2b}.error pre{background:#4a2320}.decision{background:#3a3320}\
     a{color:#8ab4f8}pre b{color:#d59bf6}pre s{color:#98c379}pre i{color:#9a9a9a}pre u{color:#d7a35f}ins{background:#1d4428}del{background:#58262a}}";
 
 /// Renders the nodes of a page.
@@ -69,7 +69,7 @@ pub(crate) fn html(nodes: &[Node]) -> String {
                 }
                 "tool_use" => {
                     let call: String = parts(name(block), &block["input"]).iter().map(part).collect();
-                    section(&mut out, class, name(block), &call);
+                    section(&mut out, class, &format!("call: {}", name(block)), &call);
                 }
                 "tool_result" => {
                     let decided =
@@ -102,7 +102,7 @@ pub(crate) fn html(nodes: &[Node]) -> String {
                     let body = format!("<p>{}</p>{}", escaped(&compaction(block)), rendered(summary(block)));
                     section(&mut out, class, "compacted", &body);
                 }
-                other => section(&mut out, class, other, &pre(&block.to_string())),
+                other => section(&mut out, class, &format!("block: {other}"), &pre(&block.to_string())),
             }
         }
     }

@@ -5,6 +5,8 @@ mod call;
 mod highlight;
 mod html;
 mod markdown_text;
+#[cfg(test)]
+mod structure_tests;
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -14,7 +16,7 @@ use plexus_protocol::arbor::{Node, Role};
 use serde_json::{Value, json};
 
 use self::call::{Part, parts};
-use self::markdown_text::{code_span, contained, literal};
+use self::markdown_text::{code_span, fenced, literal, quoted};
 use crate::approvals::edited::{answers, input_change};
 
 pub(crate) use html::{PAGE_END, html, page_start};
@@ -62,27 +64,27 @@ pub(crate) fn markdown(nodes: &[Node]) -> String {
     for node in nodes {
         match node.summary.role {
             Role::Root => {}
-            Role::Outcome => paragraph(&mut out, &format!("*{}*", literal(&outcome(&node.content)))),
+            Role::Outcome => paragraph(&mut out, &emphasised(&outcome(&node.content))),
             Role::User | Role::Assistant => {
                 for block in blocks(node) {
                     match kind(block) {
                         "text" => {
                             let who = if node.summary.role == Role::User { "User" } else { "Assistant" };
-                            paragraph(&mut out, &format!("## {who}\n\n{}", contained(text_of_block(block))));
+                            paragraph(&mut out, &format!("## {who}\n\n{}", quoted(text_of_block(block))));
                         }
                         "thinking" => {
-                            let thinking = contained(block["thinking"].as_str().unwrap_or_default());
-                            paragraph(&mut out, &quoted(&thinking));
+                            let thinking = quoted(block["thinking"].as_str().unwrap_or_default());
+                            paragraph(&mut out, &format!("*Thinking*\n\n{thinking}"));
                         }
                         "tool_use" => {
-                            paragraph(&mut out, &format!("**{}**", literal(name(block))));
+                            paragraph(&mut out, &format!("**Call** {}", code_span(name(block))));
                             for part in parts(name(block), &block["input"]) {
                                 paragraph(&mut out, &markdown_part(&part));
                             }
                         }
                         "tool_result" => {
                             if let Some(decision) = decision(block) {
-                                paragraph(&mut out, &format!("*{}*", literal(&decision)));
+                                paragraph(&mut out, &emphasised(&decision));
                             }
                             if let Some(ran) = ran(block, &requested) {
                                 paragraph(
@@ -94,15 +96,15 @@ pub(crate) fn markdown(nodes: &[Node]) -> String {
                             paragraph(&mut out, &format!("{word}{}", fenced(&result(block), "")));
                         }
                         "image" | "document" => {
-                            paragraph(&mut out, &format!("*Attached: {}*", literal(&file(block))));
+                            paragraph(&mut out, &emphasised(&format!("Attached: {}", file(block))));
                         }
                         "file" => {
-                            paragraph(&mut out, &format!("*Attached: {}*", literal(&file(block))));
+                            paragraph(&mut out, &emphasised(&format!("Attached: {}", file(block))));
                             paragraph(&mut out, &fenced(text_of_block(block), ""));
                         }
                         "compaction" => {
-                            paragraph(&mut out, &format!("*Compacted: {}*", literal(&compaction(block))));
-                            paragraph(&mut out, &quoted(&contained(summary(block))));
+                            paragraph(&mut out, &emphasised(&format!("Compacted: {}", compaction(block))));
+                            paragraph(&mut out, &quoted(summary(block)));
                         }
                         _ => paragraph(&mut out, &fenced(&block.to_string(), "json")),
                     }
@@ -122,7 +124,7 @@ fn markdown_part(part: &Part) -> String {
                 lines.iter().map(|line| format!("{}{}", line.mark.sign(), line.text)).collect();
             fenced(&lines.join("\n"), "diff")
         }
-        Part::Markdown(text) => contained(text),
+        Part::Markdown(text) => quoted(text),
     }
 }
 
@@ -316,24 +318,21 @@ pub(crate) fn outcome(content: &Value) -> String {
     out
 }
 
+/// A line with its label. The further lines of the text are indented, so that none of them looks like a label.
 fn line(out: &mut String, label: &str, text: &str) {
+    let text = text.replace("\r\n", "\n").replace(['\n', '\r'], "\n  ");
     let _ = writeln!(out, "{label}: {text}");
+}
+
+/// A line of the transcript itself in Markdown.
+fn emphasised(text: &str) -> String {
+    // Emphasis does not end after a space.
+    format!("*{}*", literal(text.trim()))
 }
 
 fn paragraph(out: &mut String, text: &str) {
     out.push_str(text);
     out.push_str("\n\n");
-}
-
-fn quoted(text: &str) -> String {
-    text.lines().map(|line| format!("> {line}")).collect::<Vec<_>>().join("\n")
-}
-
-/// Encloses text in a fence that nothing in the text can close.
-fn fenced(text: &str, language: &str) -> String {
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    let fence = "`".repeat(longest.max(2) + 1);
-    format!("{fence}{language}\n{text}\n{fence}")
 }
 
 #[cfg(test)]
@@ -361,7 +360,7 @@ mod tests {
     fn an_edited_call_is_shown_with_the_input_that_ran_in_every_format() {
         let nodes = conversation(json!({"command": "touch a"}), json!({"command": "touch <b>"}));
         assert!(
-            text(&nodes).contains("Ran with an edited input: \n@@ command @@\n-touch a\n+touch <b>\n"),
+            text(&nodes).contains("Ran with an edited input: \n  @@ command @@\n  -touch a\n  +touch <b>\n"),
             "{}",
             text(&nodes)
         );
@@ -373,7 +372,7 @@ mod tests {
         assert!(html(&nodes).contains("<del>-touch a</del><ins>+touch &lt;b&gt;</ins>"), "{}", html(&nodes));
         let alone = &nodes[1..];
         assert!(
-            text(alone).contains("Ran with this input instead: \n{\n  \"command\": \"touch <b>\""),
+            text(alone).contains("Ran with this input instead: \n  {\n    \"command\": \"touch <b>\""),
             "{}",
             text(alone)
         );
@@ -387,7 +386,7 @@ mod tests {
         let answered = json!({"questions": [{"question": "Which?"}], "answers": {"Which?": "blue"}});
         let nodes = conversation(asked, answered);
         assert!(
-            text(&nodes).contains("Answers: \nWhich?\n  blue\n") && !text(&nodes).contains("edited"),
+            text(&nodes).contains("Answers: \n  Which?\n    blue\n") && !text(&nodes).contains("edited"),
             "{}",
             text(&nodes)
         );

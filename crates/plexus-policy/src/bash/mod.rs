@@ -25,9 +25,9 @@ mod zsh;
 
 pub(crate) use allow_wrappers::{Alone, Inner, is_harmless, must_be_named, unwrap};
 pub(crate) use cursor::Unreadable;
-pub(crate) use reach::{Line, Reach, reach};
+pub(crate) use reach::{Line, Reach, program_is_stdin, reach};
 pub(crate) use reader::read;
-pub(crate) use script::{Access, Part, Piece, Redirect, Script, Word, base_name};
+pub(crate) use script::{Access, Expansion, Part, Piece, Redirect, Script, Word, base_name};
 pub(crate) use suspects::Suspect;
 
 /// Why a line with arithmetic is in doubt.

@@ -191,7 +191,7 @@ impl Reach {
                     && !w.starts_with("/proc/")
             })
         };
-        if !part.words[1..].iter().any(named) {
+        if !part.words[1..].iter().any(named) || program_is_stdin(&part.words) {
             self.unseen = self.unseen.or(Some("a shell reads commands that are not in the command line"));
         }
     }
@@ -286,4 +286,30 @@ fn adds_operands(name: &str) -> bool {
 /// Wrappers that join their operands to one line for a shell.
 fn joins(name: &str) -> bool {
     matches!(name, "ssh" | "watch" | "su" | "sg" | "entr" | "autossh" | "nodemon" | "watchexec" | "reflex")
+}
+
+/// Whether a shell or an interpreter runs its input although operands follow: `bash -s a`, `python3 - a`, `sh /dev/stdin a`.
+pub(crate) fn program_is_stdin(words: &[Word]) -> bool {
+    let is_shell = words.first().and_then(Word::literal).map(base_name).is_some_and(|n| SHELLS.contains(&n));
+    let mut rest = words.iter().skip(1).filter_map(Word::literal);
+    while let Some(word) = rest.next() {
+        match word {
+            "-" if !is_shell => return true,
+            "-" | "--" => continue,
+            "-o" | "+o" | "-O" | "+O" | "--rcfile" | "--init-file" if is_shell => {
+                rest.next();
+            }
+            _ if word.starts_with("--") || word.starts_with('+') => {}
+            _ if word.starts_with('-') => {
+                if is_shell && word.contains('c') {
+                    return false;
+                }
+                if is_shell && word.contains('s') {
+                    return true;
+                }
+            }
+            _ => return word.starts_with("/dev/") || word.starts_with("/proc/"),
+        }
+    }
+    false
 }

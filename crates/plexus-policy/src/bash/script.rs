@@ -76,6 +76,8 @@ pub(crate) struct Word {
     blurred: bool,
     /// Some of it comes from a variable or a command, and not only from a file name pattern.
     computed: bool,
+    /// The source text, if the word contains a file name pattern or braces.
+    pattern: Option<String>,
 }
 
 /// A piece of a word.
@@ -139,6 +141,15 @@ impl Word {
     /// Whether some of it comes from a variable or a command: such a piece may contain any path.
     pub(crate) fn is_computed(&self) -> bool {
         self.computed
+    }
+
+    /// The source text, with its quotes, of a word that contains a file name pattern or braces.
+    pub(crate) fn pattern(&self) -> Option<&str> {
+        self.pattern.as_deref()
+    }
+
+    pub(crate) fn set_pattern(&mut self, source: &str) {
+        self.pattern = Some(source.to_owned());
     }
 
     pub(crate) fn pieces(&self) -> &[Piece] {

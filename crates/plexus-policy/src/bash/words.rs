@@ -66,6 +66,10 @@ impl Cursor<'_> {
         if !self.here_documents.is_empty() && self.src[start..self.pos].contains('\n') {
             return Err(Unreadable("a line break in a word separates a here-document from its command"));
         }
+        let source = &self.src[start..self.pos];
+        if written.word.literal().is_none() && source.contains(['*', '?', '[', '{']) {
+            written.word.set_pattern(source);
+        }
         Ok(Some(written))
     }
 

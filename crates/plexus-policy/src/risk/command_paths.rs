@@ -102,6 +102,9 @@ impl<'a> PathScan<'a> {
                     _ => "",
                 };
                 self.here().mark(&format!("~{rest}"), access, marks);
+                if let Some(written) = word.pattern() {
+                    self.here().mark_pattern(written, marks);
+                }
             }
             // A pattern: its directory is known. A variable: its end may be.
             pieces => {
@@ -110,6 +113,9 @@ impl<'a> PathScan<'a> {
                 }
                 if let [.., Piece::Any, Piece::Text(end)] = pieces {
                     self.here().mark_end(end, marks);
+                }
+                if let Some(written) = word.pattern() {
+                    self.here().mark_pattern(&written.replace(['"', '\'', '\\'], ""), marks);
                 }
             }
         }

@@ -4,7 +4,7 @@ use plexus_protocol::RiskKind;
 
 use super::command_table::{COMMANDS, CommandRule, VALUE_OPTIONS, When};
 use super::{Marks, quoted};
-use crate::bash::{Piece, Word, base_name};
+use crate::bash::{Expansion, Piece, Word, base_name};
 use crate::wildcard::name_matches;
 
 /// The maximum number of words of a command that are compared with rules.
@@ -91,10 +91,10 @@ struct Command<'w> {
 impl<'w> Command<'w> {
     fn of(name: &'w str, words: &'w [Word]) -> Self {
         let rest = &words[1..];
-        let with_value = VALUE_OPTIONS
-            .iter()
-            .find(|(program, _)| *program == name)
-            .map_or(&[][..], |(_, options)| options);
+        let options_of = |command: &str| {
+            VALUE_OPTIONS.iter().find(|(named, _)| *named == command).map_or(&[][..], |(_, options)| options)
+        };
+        let mut with_value = options_of(name);
         let mut operands = Vec::new();
         let mut at = 0;
         while let Some(word) = rest.get(at) {
@@ -102,10 +102,13 @@ impl<'w> Command<'w> {
             if start.starts_with('-') && start != "-"
                 || operands.is_empty() && name == "cargo" && start.starts_with('+')
             {
-                let takes_next =
-                    operands.is_empty() && word.literal().is_some_and(|word| with_value.contains(&word));
+                let takes_next = word.literal().is_some_and(|word| with_value.contains(&word));
                 at += usize::from(takes_next);
             } else {
+                with_value = match operands.is_empty() {
+                    true => options_of(&format!("{name} {start}")),
+                    false => &[],
+                };
                 operands.push(at);
             }
             at += 1;
@@ -138,6 +141,10 @@ impl<'w> Command<'w> {
     /// Whether one of the words after the subcommands matches.
     fn has(&self, pattern: &str, subcommands: usize) -> bool {
         let from = subcommands.checked_sub(1).and_then(|last| self.operands.get(last)).map_or(0, |at| at + 1);
+        if pattern == "^-" {
+            let first = self.operands.get(subcommands).map(|at| &self.rest[*at]);
+            return first.is_some_and(|word| word.literal() == Some("-"));
+        }
         let (pattern, until) = match pattern.strip_prefix('^') {
             Some(pattern) => (pattern, self.operands.get(subcommands).copied().unwrap_or(self.rest.len())),
             None => (pattern, self.rest.len()),
@@ -148,15 +155,25 @@ impl<'w> Command<'w> {
             return if pattern == "--" {
                 options.any(|word| word == "--")
             } else {
-                options.take_while(|word| *word != "--").any(|word| is_option(pattern, word))
+                options.take_while(|word| *word != "--").any(|word| self.is_option(pattern, word))
             };
         }
         let mut words = self.rest[from..].iter();
         if pattern == "$" {
             return words.any(|word| word.is_computed() && !word.known_start().contains('/'));
         }
+        if pattern == "$-" {
+            return words.any(|word| {
+                let start = word.known_start();
+                let may_start_option = start.is_empty() || start.starts_with('-');
+                word.is_computed() && (may_start_option || word.expansion() == Expansion::Many)
+            });
+        }
+        if let Some(program) = pattern.strip_prefix('/') {
+            return words.any(|word| word.literal().is_some_and(|word| base_name(word) == program));
+        }
         words.any(|word| match word.literal() {
-            Some(word) => glob(pattern, word),
+            Some(word) => name_matches(pattern, word),
             // `+$BRANCH`
             None => {
                 pattern.ends_with('*')
@@ -165,44 +182,33 @@ impl<'w> Command<'w> {
             }
         })
     }
+
+    /// Whether a written option is the one of a rule.
+    fn is_option(&self, pattern: &str, written: &str) -> bool {
+        if let Some(long) = pattern.strip_prefix("--") {
+            let Some(written) = written.strip_prefix("--") else { return false };
+            let name = written.split('=').next().unwrap_or(written);
+            return name_matches(long, name) || !name.is_empty() && long.starts_with(name);
+        }
+        let mut letters = pattern.chars().skip(1);
+        match (letters.next(), letters.next()) {
+            // One letter, also among others. A digit or a sign starts the value of an earlier letter, but git has options that are
+            // digits.
+            (Some(letter), None) => {
+                let is_flag = |c: &char| c.is_ascii_alphabetic() || self.name == "git" && c.is_ascii_digit();
+                let in_cluster = |cluster: &str| {
+                    !cluster.starts_with('-') && cluster.chars().take_while(is_flag).any(|c| c == letter)
+                };
+                written == pattern || written.strip_prefix('-').is_some_and(in_cluster)
+            }
+            _ => name_matches(pattern, written),
+        }
+    }
 }
 
 /// The known part of a word that may be an option.
 fn option_text(word: &Word) -> Option<&str> {
     word.literal().or_else(|| Some(word.known_start())).filter(|text| text.starts_with('-'))
-}
-
-/// Whether a written option is the one of a rule.
-fn is_option(pattern: &str, written: &str) -> bool {
-    if let Some(long) = pattern.strip_prefix("--") {
-        let Some(written) = written.strip_prefix("--") else { return false };
-        let name = written.split('=').next().unwrap_or(written);
-        return glob(long, name) || !name.is_empty() && long.starts_with(name);
-    }
-    let mut letters = pattern.chars().skip(1);
-    match (letters.next(), letters.next()) {
-        // One letter, also among others. A digit or a sign starts the value of an earlier letter.
-        (Some(letter), None) => {
-            let in_cluster = |cluster: &str| {
-                !cluster.starts_with('-')
-                    && cluster.chars().take_while(char::is_ascii_alphabetic).any(|c| c == letter)
-            };
-            written == pattern || written.strip_prefix('-').is_some_and(in_cluster)
-        }
-        _ => glob(pattern, written),
-    }
-}
-
-/// Whether a text matches a pattern with `*` and `?`.
-fn glob(pattern: &str, text: &str) -> bool {
-    if !pattern.contains('?') {
-        return name_matches(pattern, text);
-    }
-    pattern.chars().count() == text.chars().count()
-        && pattern
-            .chars()
-            .zip(text.chars())
-            .all(|(pattern, c)| pattern == '?' && c.is_ascii_digit() || pattern == c)
 }
 
 fn programs(rule: &CommandRule) -> impl Iterator<Item = &'static str> {

@@ -30,7 +30,8 @@ pub(super) enum When {
     Nothing,
     /// At least one of these patterns, separated by blanks. `-f` also matches inside `-uf`, and `--force` also matches `--force=x`
     /// and `--forc`. Any other pattern matches a whole word and may contain `*`. `a&b` requires both, and `^-f` matches the option
-    /// only before the first operand. `$` matches a word whose value is unknown before the command runs.
+    /// only before the first operand; `^-` means that the first operand is `-`. `/rm` matches the name of a program with any
+    /// directory. `$` matches a word whose value is unknown before the command runs, `$-` such a word that may become an option.
     With(&'static str),
 }
 
@@ -75,24 +76,16 @@ pub(super) const COMMANDS: &[CommandRule] = &[
     ),
     rule(HistoryRewrite, "git gc|prune", With("--prune --expire"), "deletes unreachable commits for good"),
     rule(RecursiveDelete, "git clean", With("-f --force"), "deletes untracked files"),
+    rule(RecursiveDelete, "git rm", With("-r"), "deletes directories with their contents"),
     rule(RecursiveDelete, "git worktree remove", With("-f --force"), "deletes a worktree with its changes"),
-    rule(
-        RunsLater,
-        "git config",
-        With("alias.* core.* credential.* filter.* diff.* merge.* include*.* url.* gpg.* *.pager *.editor"),
-        "changes what git runs or contacts later",
-    ),
     rule(Credentials, "git credential", With("fill get"), "prints a stored password"),
     rule(Network, "git clone", Always, "downloads a repository"),
     rule(Network, "git remote", With("add set-url"), "changes which machine git contacts"),
     rule(
         Unclear,
-        "git",
-        With(
-            "-c&alias.* -c&core.fsmonitor=* -c&core.editor=* -c&core.sshCommand=* -c&core.hooksPath=* -c&*.cmd=* \
-             -c&*.textconv=* -c&*.clean=* -c&*.smudge=* -c&credential.* -c&protocol.ext.*",
-        ),
-        "may run another command",
+        "git push|reset|checkout|switch|clean|branch",
+        With("$-"),
+        "has a word that is not known before it runs and may be an option",
     ),
     rule(
         Unclear,
@@ -108,13 +101,15 @@ pub(super) const COMMANDS: &[CommandRule] = &[
     rule(
         RecursiveDelete,
         "find",
-        With("-delete -exec&rm -execdir&rm -exec&unlink -exec&shred -ok&rm"),
+        With(
+            "-delete -exec*&/rm -ok*&/rm -exec*&/unlink -ok*&/unlink -exec*&/shred -ok*&/shred -exec*&/rmdir",
+        ),
         "deletes every file it finds",
     ),
     rule(
         RecursiveDelete,
         "fd|fdfind",
-        With("-x&rm -X&rm --exec&rm --exec-batch&rm"),
+        With("-x&/rm -X&/rm --exec&/rm --exec-batch&/rm"),
         "deletes every file it finds",
     ),
     rule(
@@ -135,6 +130,13 @@ pub(super) const COMMANDS: &[CommandRule] = &[
         RecursiveDelete,
         "docker|podman compose down",
         With("-v --volumes"),
+        "deletes volumes with their data",
+    ),
+    rule(RecursiveDelete, "docker-compose down", With("-v --volumes"), "deletes volumes with their data"),
+    rule(
+        RecursiveDelete,
+        "docker|podman|docker-compose compose rm",
+        With("-v"),
         "deletes volumes with their data",
     ),
     rule(RecursiveDelete, "dropdb", Always, "deletes a database"),
@@ -158,13 +160,6 @@ pub(super) const COMMANDS: &[CommandRule] = &[
         With("-R --recursive"),
         "changes the access of a whole directory",
     ),
-    rule(
-        Permissions,
-        "chmod",
-        With("777 0777 666 0666 a+*w* o+*w* ugo+*w* +rwx a=*w* o=*w*"),
-        "lets every user write",
-    ),
-    rule(Permissions, "chmod", With("+s *+s* 4??? 2??? 6???"), "lets the file run with its owner's rights"),
     rule(System, "dd", With("of=*"), "writes bytes to a file or a disk"),
     rule(
         System,
@@ -204,6 +199,7 @@ pub(super) const COMMANDS: &[CommandRule] = &[
     rule(RunsLater, "direnv allow", Always, "lets a directory run commands on entry"),
     // Secrets.
     rule(Credentials, "env|printenv", NoOperand, "prints all environment variables"),
+    rule(Unclear, "printenv", With("$"), "prints a variable that is not known before it runs"),
     rule(Credentials, "export|declare|typeset", NoOperand, "prints environment variables"),
     rule(Credentials, "set", Nothing, "prints all variables"),
     rule(
@@ -355,14 +351,16 @@ pub(super) const COMMANDS: &[CommandRule] = &[
     ),
     rule(Network, "aws|gcloud|az|gsutil|doctl|linode-cli|hcloud", Always, "contacts a cloud provider"),
     rule(Network, "ansible|mosh|ngrok|cloudflared|tailscale", Always, "connects to another machine"),
+    rule(RunsDownloadedCode, "npx", With("^-y ^--yes ^-p ^--package"), "downloads a package and runs it"),
+    rule(RunsDownloadedCode, "npx", With("*@*"), "downloads a package and runs it"),
     rule(
         RunsDownloadedCode,
-        "npx|bunx|pnpx",
-        With("^-y ^--yes ^-p ^--package"),
+        "npm|pnpm exec|x",
+        With("-y --yes --package *@*"),
         "downloads a package and runs it",
     ),
-    rule(RunsDownloadedCode, "npx|bunx|pnpx|uvx", With("*@*"), "downloads a package and runs it"),
-    rule(RunsDownloadedCode, "uvx", Always, "downloads a package and runs it"),
+    rule(RunsDownloadedCode, "bun x", Always, "downloads a package and runs it"),
+    rule(RunsDownloadedCode, "bunx|pnpx|uvx", Always, "downloads a package and runs it"),
     rule(RunsDownloadedCode, "pnpm|yarn dlx", Always, "downloads a package and runs it"),
     rule(RunsDownloadedCode, "pipx run", Always, "downloads a package and runs it"),
     rule(RunsDownloadedCode, "deno run", With("http*"), "downloads code and runs it"),
@@ -391,15 +389,37 @@ pub(super) const COMMANDS: &[CommandRule] = &[
         Nothing,
         "runs code from its input",
     ),
+    rule(
+        Unclear,
+        "python|python3|pypy|pypy3|node|nodejs|ruby|perl|php|lua|Rscript|osascript",
+        With("^-"),
+        "runs code from its input",
+    ),
 ];
 
 /// Options that may run a command, but whose values are checked by rules in `COMMANDS`.
 pub(super) const CHECKED_OPTIONS: &[(&str, &str)] = &[("git", "-c")];
 
-/// Options of programs that take the next word as their value, before the subcommand.
+const COMPOSE_OPTIONS: &[&str] = &[
+    "-f",
+    "--file",
+    "-p",
+    "--project-name",
+    "--profile",
+    "--env-file",
+    "--project-directory",
+    "--parallel",
+    "--ansi",
+    "--progress",
+];
+
+/// Options of programs that take the next word as their value, before the next subcommand.
 pub(super) const VALUE_OPTIONS: &[(&str, &[&str])] = &[
     ("aws", &["--profile", "--region", "--endpoint-url", "--output"]),
     ("cargo", &["--config", "-C", "-Z", "--color", "--manifest-path"]),
+    ("docker compose", COMPOSE_OPTIONS),
+    ("docker-compose", COMPOSE_OPTIONS),
+    ("podman compose", COMPOSE_OPTIONS),
     ("docker", &["-H", "--host", "-c", "--context", "--config", "-l", "--log-level"]),
     ("gcloud", &["--project", "--account", "--configuration"]),
     ("gh", &["-R", "--repo"]),

@@ -80,7 +80,9 @@ pub(super) const NOT_CREDENTIALS: &[&str] =
 /// Files that another program runs or obeys later. They are marked only if the call may change them.
 pub(super) const RUNS_LATER: &[&str] = &[
     ".git/hooks",
-    ".git/config",
+    ".git/config*",
+    ".git/info/attributes",
+    ".git/modules",
     ".gitmodules",
     ".husky",
     ".githooks",
@@ -125,6 +127,10 @@ pub(super) const RUNS_LATER: &[&str] = &[
     "/var/spool/cron",
 ];
 
+/// Files in which git stores branches, tags and commits. They are marked only if the call may change them.
+pub(super) const HISTORY: &[&str] =
+    &[".git/HEAD", ".git/logs", ".git/objects", ".git/packed-refs", ".git/refs", ".git/worktrees"];
+
 /// Parts of the names of variables that usually hold secrets.
 pub(super) const SECRET_VARIABLES: &[&str] = &[
     "TOKEN",
@@ -138,6 +144,50 @@ pub(super) const SECRET_VARIABLES: &[&str] = &[
     "CREDENTIAL",
     "ACCESS_KEY",
 ];
+
+/// Variables whose value another program runs or obeys. git, pagers and language runtimes document them.
+pub(super) const PROGRAM_VARIABLES: &[&str] = &[
+    "GIT_ALLOW_PROTOCOL",
+    "GIT_ASKPASS",
+    "GIT_ATTR_SOURCE",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_CONFIG_*",
+    "GIT_DIR",
+    "GIT_EDITOR",
+    "GIT_EXEC_PATH",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_PAGER",
+    "GIT_PROXY_COMMAND",
+    "GIT_PROXY_SSL_*",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_SSL_NO_VERIFY",
+    "GIT_TEMPLATE_DIR",
+    "BROWSER",
+    "EDITOR",
+    "LESSCLOSE",
+    "LESSOPEN",
+    "MANPAGER",
+    "PAGER",
+    "PROMPT_COMMAND",
+    "SSH_ASKPASS",
+    "SUDO_ASKPASS",
+    "VISUAL",
+    "CARGO_TARGET_*_RUNNER",
+    "DYLD_INSERT_LIBRARIES",
+    "JAVA_TOOL_OPTIONS",
+    "PERL5OPT",
+    "PYTHONSTARTUP",
+    "RUBYOPT",
+    "RUSTC_WORKSPACE_WRAPPER",
+    "RUSTC_WRAPPER",
+];
+
+/// Values of such variables, and of `core.pager`, `core.editor` and the like, that run nothing unexpected.
+pub(super) const HARMLESS_PROGRAMS: &[&str] =
+    &["", "0", "1", "true", "false", ":", "cat", "less", "more", "vi", "vim", "nano", "sccache", "/dev/null"];
 
 /// Standard devices. A call that names one gets no mark, although they are outside every project.
 pub(super) const STANDARD_DEVICES: &[&str] = &[

@@ -2,13 +2,18 @@
 //! applies them to a call. A mark decides nothing: no rule of the policy uses one, and a call without marks is not necessarily
 //! safe. The module does no I/O, so it does not notice a symbolic link that leaves the project.
 
+mod awk;
 mod command_line;
 mod command_paths;
 mod command_rules;
 mod command_table;
+mod file_modes;
 mod file_table;
+mod git_config;
 mod hosts;
 mod path;
+mod pattern;
+mod sed;
 mod unreadable;
 mod variables;
 

@@ -5,8 +5,10 @@ use std::path::{Component, Path, PathBuf};
 
 use plexus_protocol::RiskKind;
 
-use super::file_table::{CREDENTIALS, DISKS, NOT_CREDENTIALS, PROGRAM_DIRS, RUNS_LATER, STANDARD_DEVICES};
-use super::{Marks, hosts, quoted};
+use super::file_table::{
+    CREDENTIALS, DISKS, HISTORY, NOT_CREDENTIALS, PROGRAM_DIRS, RUNS_LATER, STANDARD_DEVICES,
+};
+use super::{Marks, hosts, pattern, quoted};
 use crate::paths::lexical;
 use crate::wildcard::name_matches;
 
@@ -55,6 +57,12 @@ impl Directories<'_> {
                 format!("may change {}, which other programs run or obey later", quoted(written)),
             );
         }
+        if matches!(access, Access::Write | Access::Unknown) && self.matches_any(HISTORY, written, &path) {
+            marks.add(
+                RiskKind::HistoryRewrite,
+                format!("may change {}, where git stores branches and commits", quoted(written)),
+            );
+        }
         if access != Access::Read && self.matches_any(DISKS, written, &path) {
             marks.add(RiskKind::System, format!("may write to the device {}", quoted(written)));
         }
@@ -82,14 +90,38 @@ impl Directories<'_> {
         }
     }
 
-    /// Adds a mark if the end of a path, whose start is unknown, names a secret.
+    /// Adds the marks of the end of a path whose start is unknown: it may name a secret, or go up. The start counts as the
+    /// current directory.
     pub(super) fn mark_end(&self, end: &str, marks: &mut Marks) {
         let end = end.trim_start_matches('/');
+        let goes_up = end.len() <= MAX_BYTES && end.split('/').any(|part| part == "..");
+        if goes_up && self.is_outside(end, &self.absolute(end), Access::Unknown) {
+            let shown = quoted(&format!("…/{end}"));
+            marks.add(RiskKind::OutsideProject, format!("names {shown}, which may be outside the project"));
+        }
         if !end.is_empty() && end.len() <= MAX_BYTES && self.secret(end) {
             marks.add(
                 RiskKind::Credentials,
                 format!("names {}, which usually holds secrets", quoted(&format!("…/{end}"))),
             );
+        }
+    }
+
+    /// Adds the marks of a file name pattern: it may match a secret, or the parent directory.
+    pub(super) fn mark_pattern(&self, written: &str, marks: &mut Marks) {
+        if written.len() > MAX_BYTES {
+            return;
+        }
+        let names: Vec<&str> = written.split('/').collect();
+        if names.iter().any(|name| pattern::may_match_any(name, CREDENTIALS)) {
+            let shown = quoted(written);
+            marks.add(RiskKind::Credentials, format!("{shown} matches files that usually hold secrets"));
+        }
+        let up = |name: &str| if pattern::may_match_parent(name) { ".." } else { name }.to_owned();
+        let climbed = names.iter().map(|name| up(name)).collect::<Vec<_>>().join("/");
+        if climbed != written && self.is_outside(&climbed, &self.absolute(&climbed), Access::Unknown) {
+            let shown = quoted(written);
+            marks.add(RiskKind::OutsideProject, format!("{shown} matches the parent directory"));
         }
     }
 

@@ -226,6 +226,7 @@ async fn the_audit_log_is_listed_with_filters() {
     let (code, said) = fails(&hub, &["audit", "--by", "aa"]).await;
     assert_eq!((code, said.contains("did you mean `a`?")), (Some(1), true), "{said}");
     assert!(done(&hub, &["audit", "--by", "a"]).await.is_empty());
+    assert!(done(&hub, &["audit", "--by", "session:a"]).await.is_empty());
     let last = json_of(&hub, &["audit", "-n", "1", "--json"]).await;
     assert_eq!((last.as_array().unwrap().len(), last[0]["entry"]["kind"].as_str()), (1, Some("token")));
     assert_eq!(json_of(&hub, &["audit", "verify"]).await["type"], "ok");
