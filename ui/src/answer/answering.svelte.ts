@@ -15,7 +15,7 @@ import { callText, confirmation, tooLate } from './confirmation';
 export const VISIBLE_FOR = 400;
 
 export const EARLY = 'This approval has just appeared. Read it, then answer.';
-export const DISCONNECTED = 'Disconnected. You can answer after the hub is connected again.';
+export const DISCONNECTED = 'Disconnected. You can answer when the hub is connected again.';
 
 /** An answer as `loopback.respond` takes it, without the approval it answers. */
 export type Answer = Omit<WireAnswer, 'approval_id' | 'digest'>;
@@ -89,7 +89,7 @@ class Answering {
     const held = this.held.find((one) => one.key === key);
     if (held === undefined) return null;
     this.drop(held.key);
-    this.confirmed = `Taken back: ${held.text}`;
+    this.confirmed = `Undone, nothing was sent: ${held.text}`;
     return held.approval;
   }
 
@@ -199,7 +199,7 @@ class Answering {
   async extend(approval: Approval, secs: number): Promise<boolean> {
     return this.attempt(approval.id, async () => {
       const result = await call('loopback.extend', { approval_id: approval.id, secs });
-      if (result.type !== 'ok') throw new Error('It is already resolved.');
+      if (result.type !== 'ok') throw new Error('This approval is already resolved.');
       const now = approvals.get(approval.id);
       if (now) approvals.update({ ...now, expires_at: result.expires_at });
       this.confirmed = `Extended: ${callText(approval)}`;
@@ -213,7 +213,7 @@ class Answering {
         approval_id: approval.id,
         ...(opinion.trim() === '' ? {} : { opinion: opinion.trim() }),
       });
-      if (result.type !== 'ok') throw new Error('It is already resolved.');
+      if (result.type !== 'ok') throw new Error('This approval is already resolved.');
       const now = approvals.get(approval.id);
       if (now) approvals.update({ ...now, asked_of: result.asked_of });
       this.confirmed = `Escalated: ${callText(approval)}`;
