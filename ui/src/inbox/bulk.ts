@@ -1,5 +1,6 @@
-/** Which approvals can be answered together: tool calls whose whole input fits into a row. Other approvals are answered one by one. */
+/** Which approvals can be answered together: tool calls with a short input and no grave risk. Other approvals are answered one by one. */
 
+import { needsConfirmation, RISKS } from '../pure/risks';
 import { visible } from '../pure/text';
 import type { Approval, Json } from '../wire';
 
@@ -7,14 +8,7 @@ import type { Approval, Json } from '../wire';
 const CHARACTERS = 600;
 const LINES = 12;
 
-/** A field of the input, complete, with invisible characters as escapes. */
-export interface Field {
-  /** Empty for a shell command. */
-  name: string;
-  value: string;
-}
-
-export type InBulk = { kind: 'shown'; tool: string; fields: Field[] } | { kind: 'apart'; why: string };
+export type InBulk = { kind: 'shown' } | { kind: 'apart'; why: string };
 
 const APART = {
   plan: 'Plans are answered one by one. Open it.',
@@ -27,21 +21,19 @@ export function unselectable(approval: Pick<Approval, 'kind'>): string | null {
   return approval.kind === 'tool' ? null : APART[approval.kind];
 }
 
-/** The whole input of an approval as a row, or the reason why it has none. */
-export function inBulk(approval: Pick<Approval, 'kind' | 'tool_name' | 'input' | 'truncated'>): InBulk {
+/** Whether an approval can be allowed in a list, or the reason why not. */
+export function inBulk(approval: Pick<Approval, 'kind' | 'tool_name' | 'input' | 'truncated' | 'risks'>): InBulk {
   const why = unselectable(approval);
   if (why !== null) return { kind: 'apart', why };
-  const tool = visible(approval.tool_name);
-  const fields = Object.entries(approval.input).map(([name, value]) => ({
-    name: approval.tool_name === 'Bash' && name === 'command' ? '' : visible(name),
-    value: visible(written(value)),
-  }));
-  const text = [tool, ...fields.flatMap(({ name, value }) => [name, value])];
+  const fields = Object.entries(approval.input).map(([name, value]) => [visible(name), visible(written(value))]);
+  const text = [visible(approval.tool_name), ...fields.flat()];
   const characters = text.reduce((sum, one) => sum + one.length, 0);
   const lines = text.reduce((sum, one) => sum + one.split('\n').length - 1, fields.length);
   if (approval.truncated || characters > CHARACTERS || lines > LINES)
     return { kind: 'apart', why: 'Too long to show here in full. Open it.' };
-  return { kind: 'shown', tool, fields };
+  const grave = needsConfirmation(approval.risks ?? [])[0];
+  if (grave !== undefined) return { kind: 'apart', why: `${RISKS[grave]}: allow it on its own. Open it.` };
+  return { kind: 'shown' };
 }
 
 function written(value: Json): string {
