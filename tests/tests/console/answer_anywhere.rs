@@ -45,7 +45,7 @@ async fn an_answer_that_is_taken_back_is_never_sent() -> anyhow::Result<()> {
     console.shows_approval("true held").await?;
     console.press(&["a"]).await?;
     let undo = "const bar = page.getByTestId('confirmed'); await bar.getByText('Will be sent in').waitFor(); await page.keyboard.press('z'); \
-        await bar.getByText('Undone, nothing was sent: Allowed: Run true held').waitFor()";
+        await bar.getByText('Undone, nothing was sent: Run true held').waitFor()";
     console.run(undo, json!({})).await?;
     let pending = console.world.call("loopback.pending", json!({})).await?;
     assert_eq!(pending["approvals"].as_array().map(Vec::len), Some(1), "{pending:#}");
