@@ -33,7 +33,7 @@ export function confirmation(
   const rule = answer.remember
     ? `. Rule added: ${visible(answer.remember.rule)}${resolved > 0 ? `; it resolved ${resolved} more` : ''}`
     : '';
-  const given = answer.answers ? `. ${answersText(Object.values(answer.answers))}` : '';
+  const given = answer.answers ? `. ${answersText(Object.values(answer.answers).map(plain))}` : '';
   return `${verb(approval, answer).done}: ${call} (${visible(sessionLabel(approval))})${given}${stopped}${reason}${rule}`;
 }
 

@@ -34,9 +34,9 @@ export function actionOf(called: Called, file: TargetFile | null = null): Action
   switch (tool) {
     case 'Bash':
     case 'PowerShell':
-      return { icon: 'command', words: 'Run', code: short(text('command') ?? ''), detail: '' };
+      return { icon: 'command', words: 'Run', ...firstLine(text('command') ?? '') };
     case 'Monitor':
-      return { icon: 'command', words: 'Watch', code: short(text('command') ?? ''), detail: '' };
+      return { icon: 'command', words: 'Watch', ...firstLine(text('command') ?? '') };
     case 'Edit':
     case 'MultiEdit':
       return { icon: 'edit', words: 'Edit', code: short(path('file_path')), detail: changedLines(tool, input, file) };
@@ -76,7 +76,7 @@ export function actionOf(called: Called, file: TargetFile | null = null): Action
         icon: tool.startsWith('mcp__') ? 'server' : 'tool',
         words: toolWords(tool),
         code: '',
-        detail: short(inputLine(tool, input)),
+        detail: short(tellingFields(input) || inputLine(tool, input)),
       };
   }
 }
@@ -118,6 +118,32 @@ function short(text: string): string {
   return line.length <= LONGEST && text.length <= 4 * LONGEST ? line : `${line.slice(0, LONGEST).trimEnd()}…`;
 }
 
+/** The first line of a command, and how many follow. */
+function firstLine(command: string): Pick<Action, 'code' | 'detail'> {
+  const lines = command.trim().split('\n');
+  const more = lines.filter((line, at) => at > 0 && line.trim() !== '').length;
+  const detail = more === 0 ? '' : `+${more.toLocaleString('en')} ${more === 1 ? 'line' : 'lines'}`;
+  return { code: short(lines[0] ?? ''), detail };
+}
+
+/** The names of fields that say most about a call of an unknown tool, best first. */
+const TELLING = ['title', 'name', 'path', 'file', 'url', 'query', 'command', 'id', 'subject', 'to', 'text', 'message'];
+const FIELDS_SHOWN = 2;
+
+/** The fields of an input that say most, as texts; '' if it has none. */
+function tellingFields(input: Fields): string {
+  const rank = (name: string) => {
+    const at = TELLING.findIndex((one) => name.toLowerCase() === one || name.toLowerCase().endsWith(`_${one}`));
+    return at < 0 ? TELLING.length : at;
+  };
+  const plain = Object.entries(input).filter(([, value]) => ['string', 'number', 'boolean'].includes(typeof value));
+  return plain
+    .toSorted(([a], [b]) => rank(a) - rank(b))
+    .slice(0, FIELDS_SHOWN)
+    .map(([name, value]) => `${name.slice(0, 60)} ${JSON.stringify(typeof value === 'string' ? short(value) : value)}`)
+    .join(', ');
+}
+
 function place(path: string): string {
   return path === '' ? '' : `in ${short(path)}`;
 }
@@ -157,9 +183,16 @@ function lineNumbers(rows: readonly Row[]): number[] {
   return numbers;
 }
 
+/** The first line of a plan that says more than that it is one. */
 function planTitle(plan: string | null): string {
-  const line = (plan ?? '').split('\n').find((one) => one.trim() !== '') ?? '';
-  return short(line.replace(/^#+\s*/, ''));
+  const lines = (plan ?? '').slice(0, 20 * LONGEST).split('\n');
+  const titles = lines.map((line) =>
+    line
+      .replace(/^[#>*\s-]*/, '')
+      .replace(/^plan\b\s*[:–-]?\s*/i, '')
+      .trim(),
+  );
+  return short(titles.find((one) => one !== '') ?? '');
 }
 
 function firstQuestion(input: Fields): string {
