@@ -62,8 +62,8 @@ describe('the headline of a call', () => {
 
   it('tells a new file from an overwritten one', () => {
     const write: Called = { tool_name: 'Write', input: { file_path: `${cwd}/a`, content: 'x' } };
-    expect(say(write, { state: 'missing', path: `${cwd}/a` })).toBe('Create a, 1 line');
-    expect(say(write, { state: 'text', path: `${cwd}/a`, text: 'y' })).toBe('Overwrite a, 1 line');
+    expect(say(write, { state: 'missing', path: `${cwd}/a` })).toBe('Write a, new file, 1 line');
+    expect(say(write, { state: 'text', path: `${cwd}/a`, text: 'y' })).toBe('Write a, replaces the file, 1 line');
   });
 
   it('cuts a long command', () => {

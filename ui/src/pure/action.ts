@@ -43,7 +43,12 @@ export function actionOf(called: Called, file: TargetFile | null = null): Action
     case 'NotebookEdit':
       return { icon: 'edit', words: 'Edit notebook', code: short(path('notebook_path')), detail: '' };
     case 'Write':
-      return { icon: 'create', words: writes(file), code: short(path('file_path')), detail: size(text('content')) };
+      return {
+        icon: 'create',
+        words: 'Write',
+        code: short(path('file_path')),
+        detail: [...replaces(file), size(text('content'))].filter((part) => part !== '').join(', '),
+      };
     case 'Read':
     case 'NotebookRead':
       return {
@@ -148,9 +153,10 @@ function place(path: string): string {
   return path === '' ? '' : `in ${short(path)}`;
 }
 
-function writes(file: TargetFile | null): string {
-  if (file?.state === 'missing') return 'Create';
-  return file?.state === 'text' ? 'Overwrite' : 'Write';
+/** Whether a written file is new. The verb stays the same as in a list, which does not know the file. */
+function replaces(file: TargetFile | null): string[] {
+  if (file?.state === 'missing') return ['new file'];
+  return file?.state === 'text' ? ['replaces the file'] : [];
 }
 
 function size(content: string | null): string {
