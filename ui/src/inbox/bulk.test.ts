@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { inBulk, unselectable } from './bulk';
+import { headlineIsWhole, inBulk, unselectable } from './bulk';
 
 const tool = (input: object, more: object = {}) => inBulk({ kind: 'tool', tool_name: 'Bash', input, ...more } as never);
 
@@ -36,4 +36,16 @@ test('plans, questions and budget requests are answered one by one', () => {
     expect(inBulk({ kind, tool_name: 'x', input: {} })).toMatchObject({ kind: 'apart' });
   }
   expect(unselectable({ kind: 'tool' })).toBeNull();
+});
+
+test('a headline shows the whole input only of a short command without other fields', () => {
+  const whole = (input: object, tool_name = 'Bash') => headlineIsWhole({ tool_name, input } as never);
+  expect(whole({ command: 'npm test' })).toBe(true);
+  expect(whole({ command: 'npm test', timeout: 5 })).toBe(false);
+  expect(whole({ command: 'npm  test' })).toBe(false);
+  expect(whole({ command: 'npm test\nrm -r x' })).toBe(false);
+  expect(whole({ command: `true ${'x'.repeat(300)}` })).toBe(false);
+  expect(whole({ command: 'npm test' }, 'PowerShell')).toBe(false);
+  expect(whole({ command: 7 })).toBe(false);
+  expect(whole({})).toBe(false);
 });

@@ -1,5 +1,6 @@
 /** Which approvals can be answered together: tool calls with a short input and no grave risk. Other approvals are answered one by one. */
 
+import { actionOf } from '../pure/action';
 import { needsConfirmation, RISKS } from '../pure/risks';
 import { visible } from '../pure/text';
 import type { Approval, Json } from '../wire';
@@ -34,6 +35,20 @@ export function inBulk(approval: Pick<Approval, 'kind' | 'tool_name' | 'input' |
   const grave = needsConfirmation(approval.risks ?? [])[0];
   if (grave !== undefined) return { kind: 'apart', why: `${RISKS[grave]}: allow it on its own. Open it.` };
   return { kind: 'shown' };
+}
+
+/** Whether the headline of a call shows its whole input: a short command and nothing else. A long list then stays small. */
+export function headlineIsWhole({ tool_name, input }: Pick<Approval, 'tool_name' | 'input'>): boolean {
+  const { words, code, detail } = actionOf({ tool_name, input });
+  const [only, ...others] = Object.entries(input);
+  return (
+    tool_name === 'Bash' &&
+    words === 'Run' &&
+    others.length === 0 &&
+    only?.[0] === 'command' &&
+    only[1] === code &&
+    detail === ''
+  );
 }
 
 function written(value: Json): string {
