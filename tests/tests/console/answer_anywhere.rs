@@ -38,14 +38,14 @@ async fn an_approval_is_answered_on_the_page_of_its_session() -> anyhow::Result<
 #[tokio::test]
 async fn an_answer_that_is_taken_back_is_never_sent() -> anyhow::Result<()> {
     let Some(console) = console("an_answer_that_is_taken_back_is_never_sent").await? else { return Ok(()) };
-    let choose = "await page.getByRole('button', {name: 'Settings of this browser'}).click(); const dialog = page.getByRole('dialog'); \
-        await dialog.getByLabel('Take back an answer').selectOption('10'); await page.keyboard.press('Escape'); await dialog.waitFor({state: 'detached'})";
+    let choose = "await page.getByRole('button', {name: 'Settings for this browser'}).click(); const dialog = page.getByRole('dialog'); \
+        await dialog.getByLabel('Undo answers').selectOption('10'); await page.keyboard.press('Escape'); await dialog.waitFor({state: 'detached'})";
     console.run(choose, json!({})).await?;
     let session = asks(&console, "worker", "true held").await?;
     console.shows_approval("true held").await?;
     console.press(&["a"]).await?;
-    let undo = "const bar = page.getByTestId('confirmed'); await bar.getByText('Sent in').waitFor(); await page.keyboard.press('z'); \
-        await bar.getByText('Taken back: Allowed: Run true held').waitFor()";
+    let undo = "const bar = page.getByTestId('confirmed'); await bar.getByText('Will be sent in').waitFor(); await page.keyboard.press('z'); \
+        await bar.getByText('Undone, nothing was sent: Run true held').waitFor()";
     console.run(undo, json!({})).await?;
     let pending = console.world.call("loopback.pending", json!({})).await?;
     assert_eq!(pending["approvals"].as_array().map(Vec::len), Some(1), "{pending:#}");

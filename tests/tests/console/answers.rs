@@ -68,7 +68,7 @@ async fn new_approvals_appear_and_are_allowed_edited_and_denied_by_mouse(
     let review = "const review = page.getByTestId('review'); await review.waitFor(); \
         return [await review.locator('.removed .text').innerText(), await review.locator('.added .text').innerText()]";
     assert_eq!(console.run(review, json!({})).await?, json!([makes(console, "edited"), other]));
-    console.click("Allow edited").await?;
+    console.click("Allow with changes").await?;
     confirmed(console, "Allowed with changes: Run sh -c").await?;
 
     console.shows_approval("denied").await?;
@@ -101,7 +101,7 @@ async fn new_approvals_appear_and_are_allowed_edited_and_denied_by_keyboard(
     let typed = "const field = page.getByRole('dialog').getByLabel('command'); await field.waitFor(); \
         for (let at = 0; at < 10 && !await field.evaluate((element) => element === document.activeElement); at++) await page.keyboard.press('Tab'); \
         await page.keyboard.press('Control+A'); await page.keyboard.insertText(args); \
-        for (const name of ['Review changes', 'Allow edited']) { \
+        for (const name of ['Review changes', 'Allow with changes']) { \
             const send = page.getByRole('button', {name}); await send.and(page.locator(':enabled')).waitFor(); \
             for (let at = 0; at < 10 && !await send.evaluate((element) => element === document.activeElement); at++) await page.keyboard.press('Tab'); \
             await page.keyboard.press('Enter'); }";

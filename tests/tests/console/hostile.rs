@@ -124,7 +124,11 @@ async fn text_of_a_child_stays_text(test: &str, look: Look) -> anyhow::Result<()
         for key in ["e", "d", "r"] {
             console.run("await page.keyboard.press(args)", json!(key)).await?;
             check_page(&console, &format!("{key} at {tool}")).await?;
-            console.run("await page.keyboard.press('Escape'); await page.getByRole('dialog').waitFor({state: 'detached'})", json!({})).await?;
+            // Closed with the pointer: after a key closed a dialog, the next key is ignored for a moment.
+            let close = "const dialog = page.getByRole('dialog'); \
+                if (await dialog.count() > 0) await dialog.getByRole('button', {name: 'Close', exact: true}).click(); \
+                await dialog.waitFor({state: 'detached'})";
+            console.run(close, json!({})).await?;
         }
     }
 

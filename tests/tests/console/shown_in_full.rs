@@ -353,7 +353,7 @@ async fn an_edited_call_shows_what_ran_everywhere() -> anyhow::Result<()> {
     // Going back and reviewing again is possible.
     console.click("Back").await?;
     console.click("Review changes").await?;
-    console.click("Allow edited").await?;
+    console.click("Allow with changes").await?;
     console.run(
         "await page.getByTestId('confirmed').getByText('Allowed with changes: Run true edited').waitFor()",
         json!({}),

@@ -9,13 +9,13 @@ import { approvals } from '../stores/approvals.svelte';
 import { live } from '../stores/live.svelte';
 import type { Answered, Answer as WireAnswer, Approval } from '../wire';
 import { preferences } from '../stores/preferences.svelte';
-import { callText, confirmation, tooLate } from './confirmation';
+import { announcement, callText, confirmation, tooLate } from './confirmation';
 
 /** How long an approval must be visible before it can be answered, in milliseconds. */
 export const VISIBLE_FOR = 400;
 
 export const EARLY = 'This approval has just appeared. Read it, then answer.';
-export const DISCONNECTED = 'Disconnected. You can answer after the hub is connected again.';
+export const DISCONNECTED = 'Disconnected. You can answer when the hub is connected again.';
 
 /** An answer as `loopback.respond` takes it, without the approval it answers. */
 export type Answer = Omit<WireAnswer, 'approval_id' | 'digest'>;
@@ -30,12 +30,17 @@ export interface Outcome {
   text: string;
 }
 
+/** How a confirmation is shown: something was allowed, something else happened, or something went wrong. */
+export type Tone = 'good' | 'neutral' | 'bad';
+
 /** An answer that is not sent yet, and can be taken back. */
 export interface Held {
   key: number;
   approval: string;
-  /** The answer in words. */
+  /** What happens when it is sent. */
   text: string;
+  /** The call in short. */
+  call: string;
   /** When it is sent, in seconds. */
   at: number;
 }
@@ -56,8 +61,9 @@ class Answering {
   private keys = 0;
   /** A notice for the person. */
   notice = $state('');
-  /** The confirmation of the last answer. */
+  /** The confirmation of the last answer; '' if there is none. */
   confirmed = $state('');
+  tone = $state<Tone>('good');
   /** The approval that has been visible for long enough. */
   seen = $state<string | null>(null);
   private shown: { id: string; whole: boolean; since: number } | null = null;
@@ -89,8 +95,14 @@ class Answering {
     const held = this.held.find((one) => one.key === key);
     if (held === undefined) return null;
     this.drop(held.key);
-    this.confirmed = `Taken back: ${held.text}`;
+    this.confirm('neutral', `Undone, nothing was sent: ${held.call}`);
     return held.approval;
+  }
+
+  /** Shows a confirmation. */
+  confirm(tone: Tone, text: string): void {
+    this.tone = tone;
+    this.confirmed = text;
   }
 
   private drop(key: number): void {
@@ -141,13 +153,14 @@ class Answering {
     const secs = preferences.get('undoSecs');
     if (secs === 0) return this.send(approval, answer);
     const key = (this.keys += 1);
-    const held = { key, approval: approval.id, text: confirmation(approval, answer, 0), at: Date.now() / 1000 + secs };
+    const text = announcement(approval, answer);
+    const held = { key, approval: approval.id, text, call: callText(approval), at: Date.now() / 1000 + secs };
     this.problems.delete(approval.id);
     this.held = [...this.held, held];
     const release = async (): Promise<void> => {
       this.drop(key);
-      if (!(await this.send(approval, answer)))
-        this.confirmed ||= `Not answered: ${callText(approval)}. ${this.problems.get(approval.id) ?? ''}`;
+      if (!(await this.send(approval, answer)) && this.confirmed === '')
+        this.confirm('bad', `Not answered: ${callText(approval)}. ${this.problems.get(approval.id) ?? ''}`);
     };
     this.timers.set(
       key,
@@ -162,8 +175,10 @@ class Answering {
       if (answered === undefined) throw new Error(NOT_REPORTED);
       const resolved = answered.type === 'ok' ? (answered.settled ?? []) : [];
       this.remove(approval, answer.approve, answered);
-      if (answered.type === 'ok') this.confirmed = confirmation(approval, answer, resolved.length);
-      if (answered.type === 'already_resolved') this.confirmed = tooLate(answered.status, answered.decision, actorName);
+      if (answered.type === 'ok')
+        this.confirm(answer.approve ? 'good' : 'neutral', confirmation(approval, answer, resolved.length));
+      if (answered.type === 'already_resolved')
+        this.confirm('bad', tooLate(answered.status, answered.decision, actorName));
       // The next approval to show must not be one that the new rule has just resolved.
       for (const other of resolved.map((id) => approvals.get(id)))
         if (other) approvals.update({ ...other, status: answer.approve ? 'allowed' : 'denied' });
@@ -192,17 +207,20 @@ class Answering {
       }
     }
     const good = outcomes.filter((outcome) => outcome.good).length;
-    this.confirmed = `${answer.approve ? 'Allowed' : 'Denied'} ${good} of ${outcomes.length}${answer.message === undefined ? '' : `. Reason: ${answer.message}`}`;
+    this.confirm(
+      good < outcomes.length ? 'bad' : answer.approve ? 'good' : 'neutral',
+      `${answer.approve ? 'Allowed' : 'Denied'} ${good} of ${outcomes.length}${answer.message === undefined ? '' : `. Reason: ${answer.message}`}`,
+    );
     return outcomes;
   }
 
   async extend(approval: Approval, secs: number): Promise<boolean> {
     return this.attempt(approval.id, async () => {
       const result = await call('loopback.extend', { approval_id: approval.id, secs });
-      if (result.type !== 'ok') throw new Error('It is already resolved.');
+      if (result.type !== 'ok') throw new Error('This approval is already resolved.');
       const now = approvals.get(approval.id);
       if (now) approvals.update({ ...now, expires_at: result.expires_at });
-      this.confirmed = `Extended: ${callText(approval)}`;
+      this.confirm('neutral', `Extended: ${callText(approval)}`);
       return true;
     });
   }
@@ -213,10 +231,10 @@ class Answering {
         approval_id: approval.id,
         ...(opinion.trim() === '' ? {} : { opinion: opinion.trim() }),
       });
-      if (result.type !== 'ok') throw new Error('It is already resolved.');
+      if (result.type !== 'ok') throw new Error('This approval is already resolved.');
       const now = approvals.get(approval.id);
       if (now) approvals.update({ ...now, asked_of: result.asked_of });
-      this.confirmed = `Escalated: ${callText(approval)}`;
+      this.confirm('neutral', `Escalated: ${callText(approval)}`);
       return true;
     });
   }

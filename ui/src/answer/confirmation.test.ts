@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { confirmation, tooLate } from './confirmation';
+import { announcement, confirmation, tooLate } from './confirmation';
 
 const bash = { tool_name: 'Bash', input: { command: 'npm test' }, kind: 'tool', session_name: 'fix' } as const;
 
@@ -25,6 +25,18 @@ test('plans and budget requests have their own confirmation', () => {
       0,
     ),
   ).toBe('Granted: budget request (turns) (fix)');
+});
+
+test('the confirmation of an answer says what was answered', () => {
+  const questions = [{ question: 'Which colour?', header: 'H', multiSelect: false, options: [] }];
+  const asked = { ...bash, tool_name: 'AskUserQuestion', kind: 'question', input: { questions } } as const;
+  const answers = { 'Which colour?': 'Red', 'Which size?': 'Large' };
+  expect(confirmation(asked, { approve: true, answers }, 0)).toMatch(/^Answered: .* \(fix\)\. Answers: Red; Large$/);
+});
+
+test('an answer that waits is announced, not reported as done', () => {
+  expect(announcement(bash, { approve: true })).toBe('Allowing: Run npm test (fix)');
+  expect(announcement(bash, { approve: false, message: 'no' })).toBe('Denying: Run npm test (fix). Reason: no');
 });
 
 test('a long input is truncated', () => {

@@ -33,14 +33,30 @@ export function confirmation(
   const rule = answer.remember
     ? `. Rule added: ${visible(answer.remember.rule)}${resolved > 0 ? `; it resolved ${resolved} more` : ''}`
     : '';
-  return `${done(approval, answer)}: ${call} (${visible(sessionLabel(approval))})${stopped}${reason}${rule}`;
+  const given = answer.answers ? `. ${answersText(Object.values(answer.answers).map(plain))}` : '';
+  return `${verb(approval, answer).done}: ${call} (${visible(sessionLabel(approval))})${given}${stopped}${reason}${rule}`;
 }
 
-function done(approval: Pick<Approval, 'kind'>, answer: Answer): string {
-  if (!answer.approve) return 'Denied';
-  if (approval.kind === 'question' && answer.answers) return 'Answered';
-  if (approval.kind === 'budget') return 'Granted';
-  return answer.updated_input ? 'Allowed with changes' : 'Allowed';
+/** What happens when an answer is sent that waits before. */
+export function announcement(
+  approval: Pick<Approval, 'tool_name' | 'input' | 'kind' | 'session_name' | 'session_path'>,
+  answer: Answer,
+): string {
+  const { now, done } = verb(approval, answer);
+  return `${now}${confirmation(approval, answer, 0).slice(done.length)}`;
+}
+
+function answersText(answers: string[]): string {
+  const text = truncate(answers.join('; '), LONGEST);
+  return visible(`${answers.length === 1 ? 'Answer' : 'Answers'}: ${text.text}${text.left > 0 ? '…' : ''}`);
+}
+
+function verb(approval: Pick<Approval, 'kind'>, answer: Answer): { now: string; done: string } {
+  if (!answer.approve) return { now: 'Denying', done: 'Denied' };
+  if (approval.kind === 'question' && answer.answers) return { now: 'Answering', done: 'Answered' };
+  if (approval.kind === 'budget') return { now: 'Granting', done: 'Granted' };
+  if (answer.updated_input) return { now: 'Allowing with changes', done: 'Allowed with changes' };
+  return { now: 'Allowing', done: 'Allowed' };
 }
 
 /** Who answered first, for an answer that came too late. */

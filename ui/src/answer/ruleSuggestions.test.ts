@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Fields } from '../wire';
-import { characterAt, rulesFor } from './ruleSuggestions';
+import { characterAt, rulesFor, matchesBesides } from './ruleSuggestions';
 
 /** The rule that is filled in, then the further suggestions. */
 const of = (tool_name: string, input: Fields, suggestions: Fields[] = []) => {
@@ -54,4 +54,18 @@ test('web rules name the host, agent rules the agent, other rules the tool', () 
 test('a byte offset becomes a character index', () => {
   expect(characterAt('Bash(ä', 7)).toBe(6);
   expect(characterAt('x', 0)).toBe(0);
+});
+
+test('a rule says what else it matches', () => {
+  for (const rule of ['Bash', 'Bash(*)', 'Bash(:*)', 'Edit(**)', 'Edit(//**)', ' Bash '])
+    expect(matchesBesides(rule)).toMatch(/^every call of (Bash|Edit), whatever its input$/);
+  expect(matchesBesides('mcp__files__write')).toBe('every call of mcp__files__write, whatever its input');
+  expect(matchesBesides('mcp__my_files')).toBe('every call of every tool of my_files');
+  expect(matchesBesides('mcp__files__*')).toBe('every call of every tool of files');
+  expect(matchesBesides('Bash(npm test:*)')).toBe('every command that starts with npm test');
+  expect(matchesBesides('Edit(//work/src/**)')).toBe('every file below //work/src');
+  expect(matchesBesides('WebFetch(domain:a.example)')).toBe('every page of a.example');
+  expect(matchesBesides('Bash(git * main)')).toBe('every call that fits the pattern');
+  expect(matchesBesides('Bash(npm test)')).toBeNull();
+  expect(matchesBesides('Edit(//work/a.ts)')).toBeNull();
 });

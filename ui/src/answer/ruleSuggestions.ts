@@ -122,6 +122,20 @@ function hostOf(url: Json | undefined): string | null {
   }
 }
 
+/** What else a rule matches besides this call, in words; null if it matches only calls like this one. */
+export function matchesBesides(rule: string): string | null {
+  const [, tool, content] = /^([^()]+?)\s*(?:\((.*)\))?$/s.exec(rule.trim()) ?? [];
+  if (tool === undefined) return null;
+  if (content === undefined || /^(?::?\*+|\/*\*\*)$/.test(content.trim()))
+    return /^mcp__[^_]+(?:_[^_]+)*(?:__\*)?$/.test(tool) && !/^mcp__.+?__[^*]/.test(tool)
+      ? `every call of every tool of ${tool.replace(/^mcp__/, '').replace(/__\*$/, '')}`
+      : `every call of ${tool}, whatever its input`;
+  if (tool === 'WebFetch' && content.startsWith('domain:')) return `every page of ${content.slice('domain:'.length)}`;
+  if (content.endsWith(':*')) return `every command that starts with ${content.slice(0, -2)}`;
+  if (content.endsWith('/**')) return `every file below ${content.slice(0, -3)}`;
+  return content.includes('*') ? 'every call that fits the pattern' : null;
+}
+
 /** The character index of a byte offset in a rule. */
 export function characterAt(rule: string, byte: number): number {
   let bytes = 0;

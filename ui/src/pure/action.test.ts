@@ -9,7 +9,8 @@ describe('the headline of a call', () => {
   it('says what a call does', () => {
     const cases: [string, Called][] = [
       ['Run git push --force', { tool_name: 'Bash', input: { command: 'git push --force' } }],
-      ['Run a && b', { tool_name: 'Bash', input: { command: 'a &&\n  b' } }],
+      ['Run a &&, +1 line', { tool_name: 'Bash', input: { command: 'a &&\n  b' } }],
+      ['Run set -e, +95 lines', { tool_name: 'Bash', input: { command: `set -e\n\n${'true\n'.repeat(95)}` } }],
       [
         'Edit src/a.ts',
         { tool_name: 'Edit', input: { file_path: `${cwd}/src/a.ts`, old_string: 'a', new_string: 'b' } },
@@ -22,7 +23,16 @@ describe('the headline of a call', () => {
         'Plan: Move the orders',
         { tool_name: 'ExitPlanMode', kind: 'plan', input: { plan: '\n## Move the orders\n1. …' } },
       ],
-      ['tracker: create issue: {"title":"x"}', { tool_name: 'mcp__tracker__create_issue', input: { title: 'x' } }],
+      [
+        'Plan: Move the orders',
+        { tool_name: 'ExitPlanMode', kind: 'plan', input: { plan: '# Plan\n\nMove the orders' } },
+      ],
+      ['Plan: Move', { tool_name: 'ExitPlanMode', kind: 'plan', input: { plan: '# Plan: Move' } }],
+      [
+        'tracker: create issue: title "x", labels_path "y"',
+        { tool_name: 'mcp__tracker__create_issue', input: { body: 'long', labels_path: 'y', title: 'x' } },
+      ],
+      ['tracker: create issue: {"tags":["a"]}', { tool_name: 'mcp__tracker__create_issue', input: { tags: ['a'] } }],
       ['Grant a larger budget', { tool_name: 'plexus_budget', kind: 'budget', input: {} }],
       [
         'Grant a larger budget: 3 of 4 tool calls used',
@@ -56,8 +66,8 @@ describe('the headline of a call', () => {
 
   it('tells a new file from an overwritten one', () => {
     const write: Called = { tool_name: 'Write', input: { file_path: `${cwd}/a`, content: 'x' } };
-    expect(say(write, { state: 'missing', path: `${cwd}/a` })).toBe('Create a, 1 line');
-    expect(say(write, { state: 'text', path: `${cwd}/a`, text: 'y' })).toBe('Overwrite a, 1 line');
+    expect(say(write, { state: 'missing', path: `${cwd}/a` })).toBe('Write a, new file, 1 line');
+    expect(say(write, { state: 'text', path: `${cwd}/a`, text: 'y' })).toBe('Write a, replaces the file, 1 line');
   });
 
   it('cuts a long command', () => {

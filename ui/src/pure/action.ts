@@ -36,16 +36,21 @@ export function actionOf(called: Called, file: TargetFile | null = null): Action
   switch (tool) {
     case 'Bash':
     case 'PowerShell':
-      return { icon: 'command', words: 'Run', code: short(text('command') ?? ''), detail: '' };
+      return { icon: 'command', words: 'Run', ...firstLine(text('command') ?? '') };
     case 'Monitor':
-      return { icon: 'command', words: 'Watch', code: short(text('command') ?? ''), detail: '' };
+      return { icon: 'command', words: 'Watch', ...firstLine(text('command') ?? '') };
     case 'Edit':
     case 'MultiEdit':
       return { icon: 'edit', words: 'Edit', code: short(path('file_path')), detail: changedLines(tool, input, file) };
     case 'NotebookEdit':
       return { icon: 'edit', words: 'Edit notebook', code: short(path('notebook_path')), detail: '' };
     case 'Write':
-      return { icon: 'create', words: writes(file), code: short(path('file_path')), detail: size(text('content')) };
+      return {
+        icon: 'create',
+        words: 'Write',
+        code: short(path('file_path')),
+        detail: [...replaces(file), size(text('content'))].filter((part) => part !== '').join(', '),
+      };
     case 'Read':
     case 'NotebookRead':
       return {
@@ -78,7 +83,7 @@ export function actionOf(called: Called, file: TargetFile | null = null): Action
         icon: tool.startsWith('mcp__') ? 'server' : 'tool',
         words: toolWords(tool),
         code: '',
-        detail: short(inputLine(tool, input)),
+        detail: short(tellingFields(input) || inputLine(tool, input)),
       };
   }
 }
@@ -120,13 +125,40 @@ function short(text: string): string {
   return line.length <= LONGEST && text.length <= 4 * LONGEST ? line : `${line.slice(0, LONGEST).trimEnd()}…`;
 }
 
+/** The first line of a command, and how many follow. */
+function firstLine(command: string): Pick<Action, 'code' | 'detail'> {
+  const lines = command.trim().split('\n');
+  const more = lines.filter((line, at) => at > 0 && line.trim() !== '').length;
+  const detail = more === 0 ? '' : `+${more.toLocaleString('en')} ${more === 1 ? 'line' : 'lines'}`;
+  return { code: short(lines[0] ?? ''), detail };
+}
+
+/** The names of fields that say most about a call of an unknown tool, best first. */
+const TELLING = ['title', 'name', 'path', 'file', 'url', 'query', 'command', 'id', 'subject', 'to', 'text', 'message'];
+const FIELDS_SHOWN = 2;
+
+/** The fields of an input that say most, as texts; '' if it has none. */
+function tellingFields(input: Fields): string {
+  const rank = (name: string) => {
+    const at = TELLING.findIndex((one) => name.toLowerCase() === one || name.toLowerCase().endsWith(`_${one}`));
+    return at < 0 ? TELLING.length : at;
+  };
+  const plain = Object.entries(input).filter(([, value]) => ['string', 'number', 'boolean'].includes(typeof value));
+  return plain
+    .toSorted(([a], [b]) => rank(a) - rank(b))
+    .slice(0, FIELDS_SHOWN)
+    .map(([name, value]) => `${name.slice(0, 60)} ${JSON.stringify(typeof value === 'string' ? short(value) : value)}`)
+    .join(', ');
+}
+
 function place(path: string): string {
   return path === '' ? '' : `in ${short(path)}`;
 }
 
-function writes(file: TargetFile | null): string {
-  if (file?.state === 'missing') return 'Create';
-  return file?.state === 'text' ? 'Overwrite' : 'Write';
+/** Whether a written file is new. The verb stays the same as in a list, which does not know the file. */
+function replaces(file: TargetFile | null): string[] {
+  if (file?.state === 'missing') return ['new file'];
+  return file?.state === 'text' ? ['replaces the file'] : [];
 }
 
 function size(content: string | null): string {
@@ -166,9 +198,16 @@ function budgetUse(input: Fields): string {
   return short(`${plain(input['used'])} of ${plain(input['granted'])} ${BUDGET_UNITS[limit] ?? limit} used`);
 }
 
+/** The first line of a plan that says more than that it is one. */
 function planTitle(plan: string | null): string {
-  const line = (plan ?? '').split('\n').find((one) => one.trim() !== '') ?? '';
-  return short(line.replace(/^#+\s*/, ''));
+  const lines = (plan ?? '').slice(0, 20 * LONGEST).split('\n');
+  const titles = lines.map((line) =>
+    line
+      .replace(/^[#>*\s-]*/, '')
+      .replace(/^plan\b\s*[:–-]?\s*/i, '')
+      .trim(),
+  );
+  return short(titles.find((one) => one !== '') ?? '');
 }
 
 function firstQuestion(input: Fields): string {

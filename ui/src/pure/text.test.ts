@@ -28,7 +28,7 @@ test('the chunks of a text make up the text', () => {
 });
 
 test('amounts and durations are short', () => {
-  expect([money(0), money(0.0005), money(1.5)]).toEqual(['$0.00', '$0.0005', '$1.50']);
+  expect([money(0), money(0.0005), money(1.5)]).toEqual(['$0.00', '<$0.01', '$1.50']);
   expect([duration(5), duration(125), duration(3600), duration(7260), duration(200000)]).toEqual([
     '5 s',
     '2 min 5 s',

@@ -43,8 +43,9 @@ export function byteSize(bytes: number): string {
   return `${(bytes / unit).toFixed(bytes < 10 * unit ? 1 : 0)} ${name}`;
 }
 
+/** An amount of money in cents. An amount below half a cent is not shown as nothing. */
 export function money(usd: number): string {
-  return `$${usd.toFixed(usd > 0 && usd < 0.1 ? 4 : 2)}`;
+  return usd > 0 && usd < 0.005 ? '<$0.01' : `$${usd.toFixed(2)}`;
 }
 
 /** A number of seconds in its one or two largest units. */

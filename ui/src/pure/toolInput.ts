@@ -138,7 +138,7 @@ function command(taken: Taken): InputPart[] {
   const timeout = taken.number('timeout');
   if (timeout !== null) notes.push(`timeout ${timeout / 1000} s`);
   if (taken.flag('run_in_background')) notes.push('runs in the background');
-  if (taken.flag('dangerouslyDisableSandbox')) notes.push('runs outside the sandbox');
+  if (taken.flag('dangerouslyDisableSandbox')) notes.push('runs outside Claude Code’s own sandbox');
   return [{ kind: 'command', text, description: taken.text('description'), notes }];
 }
 

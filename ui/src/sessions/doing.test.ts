@@ -19,5 +19,5 @@ test('a session says what it does', () => {
       call: { tool_name: 'WebFetch', summary: 'https://a.example' },
       asked_of: { kind: 'operator' },
     }),
-  ).toBe('waits for you: Fetch https://a.example');
+  ).toBe('waiting for you: Fetch https://a.example');
 });

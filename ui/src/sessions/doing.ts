@@ -45,7 +45,7 @@ export function doing(session: Shown): State {
     case 'approval': {
       const who = now.asked_of.kind === 'operator' ? 'you' : 'an agent';
       const what = now.kind === 'budget' ? 'a larger budget' : callText(now.call, session.working_dir);
-      return { tone: 'asks', text: `waits for ${who}: ${what}${more(now.more)}` };
+      return { tone: 'asks', text: `waiting for ${who}: ${what}${more(now.more)}` };
     }
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { freeName, nameFor, promptsOf } from './sessionNames';
+import { freeName, nameFor, promptsOf, withoutLine } from './sessionNames';
 
 test('a name comes from the first words of the prompt', () => {
   expect(nameFor('Fix the total: tax is wrong, again and again')).toBe('fix-the-total-tax-is');
@@ -14,8 +14,14 @@ test('a taken name gets a number', () => {
 
 test('each line of a list becomes a prompt', () => {
   expect(promptsOf('Fix {} and test {}.', ' one \n\n$& two')).toEqual([
-    'Fix one and test one.',
-    'Fix $& two and test $& two.',
+    { line: 'one', prompt: 'Fix one and test one.' },
+    { line: '$& two', prompt: 'Fix $& two and test $& two.' },
   ]);
-  expect(promptsOf('Fix this:', 'one')).toEqual(['Fix this:\n\none']);
+  expect(promptsOf('Fix this:', 'one')).toEqual([{ line: 'one', prompt: 'Fix this:\n\none' }]);
+});
+
+test('a line is taken out of a list once', () => {
+  expect(withoutLine('one\n two \none', 'one')).toBe(' two \none');
+  expect(withoutLine('one\n two \none', 'two')).toBe('one\none');
+  expect(withoutLine('one', 'three')).toBe('one');
 });

@@ -28,12 +28,20 @@ export function freeName(name: string, taken: ReadonlySet<string>): string {
 }
 
 /** One prompt for each line of a list. `{}` in the prompt stands for the line; without it, the line follows the prompt. */
-export function promptsOf(prompt: string, list: string): string[] {
+export function promptsOf(prompt: string, list: string): { line: string; prompt: string }[] {
   return list
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '')
-    .map((line) =>
-      prompt.includes('{}') ? prompt.replaceAll('{}', () => line) : `${prompt.trimEnd()}\n\n${line}`.trim(),
-    );
+    .map((line) => ({
+      line,
+      prompt: prompt.includes('{}') ? prompt.replaceAll('{}', () => line) : `${prompt.trimEnd()}\n\n${line}`.trim(),
+    }));
+}
+
+/** The list without the first such line. */
+export function withoutLine(list: string, line: string): string {
+  const lines = list.split('\n');
+  const at = lines.findIndex((one) => one.trim() === line);
+  return at < 0 ? list : lines.toSpliced(at, 1).join('\n');
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { TemplateView } from '../wire';
-import { filled, needsTemplate, refilledField, settings, type StartForm } from './startForm';
+import { costOf, filled, needsTemplate, refilledField, settings, unfilled, type StartForm } from './startForm';
 
 const EMPTY: StartForm = {
   prompt: '',
@@ -64,4 +64,15 @@ test('a field that the hub would fill in again is reported', () => {
   expect(refilledField({ ...form, cost: '' }, servers)).toBe(null);
   expect(refilledField({ ...form, cost: '' }, { ...servers, budget: { cost_usd: 2 } })).toBe('budget');
   expect(refilledField({ ...form, prompt: '' }, TEMPLATE)).toBe(null);
+});
+
+test('without its template, the form has its earlier values and what the person changed', () => {
+  const before = { ...EMPTY, model: 'haiku' };
+  const form = { ...filled(before, TEMPLATE), cost: '7' };
+  expect(unfilled(form, before, TEMPLATE)).toEqual({ ...before, cost: '7' });
+});
+
+test('an amount has a point or a comma', () => {
+  expect(['2', '2.5', '2,50', '.5', '$3', '1000'].map(costOf)).toEqual([2, 2.5, 2.5, 0.5, 3, 1000]);
+  expect(['', '1,000', 'two', '1.2.3', '-1'].map(costOf)).toEqual([null, null, null, null, null]);
 });

@@ -27,11 +27,25 @@ export function filled(form: StartForm, template: TemplateView): StartForm {
   };
 }
 
+/** The form without a template that filled it: a field that the person has not changed since gets its earlier value. */
+export function unfilled(form: StartForm, before: StartForm, template: TemplateView): StartForm {
+  const given = filled(before, template);
+  const kept = Object.entries(form).filter(([name, value]) => value !== given[name as keyof StartForm]);
+  return { ...before, ...Object.fromEntries(kept) };
+}
+
+/** An amount of money that a person typed, with a point or a comma before the cents; null if it is none. */
+export function costOf(typed: string): number | null {
+  const text = typed.trim().replace(/^\$\s*/, '');
+  // In "1,000" the comma may separate thousands or cents.
+  return /^\d*[.,]?\d+$/.test(text) && !/,\d{3}$/.test(text) ? Number(text.replace(',', '.')) : null;
+}
+
 /** The settings for `claudecode.create` and `template.save`. */
 export function settings(form: StartForm, template?: TemplateView) {
   const { cost_usd: _, ...others } = template?.budget ?? {};
   const cost = form.cost.trim();
-  const budget: Budget = cost === '' ? others : { ...others, cost_usd: Number(cost) };
+  const budget: Budget = cost === '' ? others : { ...others, cost_usd: costOf(cost) ?? Number.NaN };
   const isolation: Isolation | undefined = form.worktree ? (template?.isolation ?? 'worktree') : undefined;
   const model = form.model.trim();
   return {

@@ -1,5 +1,6 @@
 /** Texts for the status of sessions, permission modes and policies. */
 
+import { visible } from '../pure/text';
 import type { Attention, SessionView, Status } from '../wire';
 
 /** The urgency of a state: it waits for an approval, has a problem, is running, or is at rest. */
@@ -46,6 +47,20 @@ export function needsAttention(session: Pick<SessionView, 'status' | 'attention'
 /** Whether a turn is running. */
 export function hasTurn(session: Pick<SessionView, 'status'>): boolean {
   return session.status === 'running' || session.status === 'awaiting_permission';
+}
+
+/** Why turns fail, in words. */
+const FAILURES: Record<string, string> = {
+  exited: 'Claude Code exited',
+  budget_exhausted: 'the budget is exhausted',
+  claude_too_old: 'Claude Code is too old',
+};
+
+/** The end of a turn that did not complete. */
+export function failureText(turn: number, reason: string | null): string {
+  if (reason === 'interrupted') return `Turn ${turn} interrupted`;
+  const why = reason === null ? null : (FAILURES[reason] ?? reason.slice(0, 60).replaceAll('_', ' '));
+  return visible(`Turn ${turn} failed${why === null ? '' : `: ${why}`}`);
 }
 
 export const MODES = {

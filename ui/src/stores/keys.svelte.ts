@@ -1,6 +1,6 @@
 /** Keyboard shortcuts. Each view registers its keys, and the help lists them. Text fields, select boxes and dialogs receive their keys themselves. */
 
-import { untrack } from 'svelte';
+import { KeyGate } from '../pure/keyGate';
 
 export interface Key {
   key: string;
@@ -19,19 +19,34 @@ function takesKeys(target: Element): boolean {
 class Keys {
   /** Whether the last input came from a pointer. */
   private pointed = false;
-  private layers = $state.raw<Key[][]>([]);
+  private gate = new KeyGate();
+  // Not reactive: the teardown of an effect reads the value that a state had before, and would bring removed keys back.
+  private layers: Key[][] = [];
+  /** Another object after each change of the layers. */
+  private version = $state.raw({});
   help = $state(false);
-  all = $derived(this.layers.flat());
+  all = $derived(this.version && this.layers.flat());
 
   /** Registers keys until the returned function is called. Keys that were added last take precedence. */
   add(keys: Key[]): () => void {
-    // Effects call this, and must not run again when other keys change.
-    untrack(() => (this.layers = [keys, ...this.layers]));
-    return () => untrack(() => (this.layers = this.layers.filter((layer) => layer !== keys)));
+    this.set([keys, ...this.layers]);
+    return () => this.set(this.layers.filter((layer) => layer !== keys));
+  }
+
+  private set(layers: Key[][]): void {
+    this.layers = layers;
+    this.version = {};
+  }
+
+  /** A dialog is open until the returned function is called. No shortcut acts meanwhile. */
+  dialog(): () => void {
+    this.gate.opened();
+    return () => this.gate.closed();
   }
 
   point(): void {
     this.pointed = true;
+    this.gate.pointed();
   }
 
   /** A select box takes letters. After a choice by pointer, or Escape, it loses the focus so that shortcuts work again. */
@@ -42,6 +57,7 @@ class Keys {
 
   press(event: KeyboardEvent): void {
     this.pointed = false;
+    const admitted = this.gate.pressed(performance.now());
     if (event.key === 'Escape' && event.target instanceof HTMLSelectElement && !event.target.closest('dialog'))
       event.target.blur();
     if (
@@ -52,7 +68,7 @@ class Keys {
       (event.repeat && event.key.length === 1 && !'jk'.includes(event.key))
     )
       return;
-    if (event.target instanceof Element && takesKeys(event.target)) return;
+    if (!admitted || (event.target instanceof Element && takesKeys(event.target))) return;
     if (event.key === '?') {
       this.help = !this.help;
       event.preventDefault();

@@ -24,6 +24,9 @@ class Viewer {
   why = $state<string | null>(null);
   /** Whether a sign-in is in progress. */
   entering = $state(true);
+  /** Whether another tab of this browser is signed in. Tabs sign in separately. */
+  elsewhere = $state(false);
+  private tabs = 'BroadcastChannel' in window ? new BroadcastChannel('plexus-tabs') : null;
   /** The part of the address after `#` before a sign-in link was pasted. */
   private place = '';
   /** Whether the hub has accepted the token. */
@@ -37,6 +40,10 @@ class Viewer {
         this.may = hello.may;
         this.accepted = true;
       },
+    });
+    this.tabs?.addEventListener('message', ({ data }: MessageEvent<unknown>) => {
+      if (data === 'signed in?' && this.signedIn) this.tabs?.postMessage('signed in');
+      else if (data === 'signed in') this.elsewhere = true;
     });
     // A sign-in link that is pasted into an open tab changes only the part after `#`, so the browser does not load the page again.
     addEventListener('hashchange', ({ oldURL }) => {
@@ -53,6 +60,13 @@ class Viewer {
     });
   }
 
+  /** Who is signed in, and with which rights. */
+  get who(): string {
+    if (this.can('rule')) return 'Signed in as the operator';
+    const rights = this.may.join(', ');
+    return `Signed in with a token that may ${rights === '' ? 'do nothing' : rights}`;
+  }
+
   can(what: Access): boolean {
     return this.may.includes(what);
   }
@@ -63,6 +77,7 @@ class Viewer {
     const why = await this.attempt();
     this.why = this.signedIn ? null : why;
     this.entering = false;
+    if (!this.signedIn) this.tabs?.postMessage('signed in?');
   }
 
   private async attempt(): Promise<string | null> {
