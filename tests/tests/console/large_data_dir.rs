@@ -104,7 +104,7 @@ fn session(at: usize, ids: &[SessionId]) -> anyhow::Result<NewSession> {
         wake: false,
         metadata: None,
         forked: None,
-        continues: None,
+        resumed_from: None,
         hooks: None,
     };
     Ok(NewSession {

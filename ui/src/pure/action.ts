@@ -139,6 +139,8 @@ const FIELDS_SHOWN = 2;
 
 /** The fields of an input that say most, as texts; '' if it has none. */
 function tellingFields(input: Fields): string {
+  // A description alone needs no name: it is a text about the call, such as the hub's summary.
+  if (Object.keys(input).length === 1 && typeof input['description'] === 'string') return input['description'];
   const rank = (name: string) => {
     const at = TELLING.findIndex((one) => name.toLowerCase() === one || name.toLowerCase().endsWith(`_${one}`));
     return at < 0 ? TELLING.length : at;

@@ -13,6 +13,9 @@ test('a session says what it does', () => {
   );
   expect(say('running', { type: 'tools', calls: [{ tool_name: 'Edit', summary: '/w/a.ts' }] })).toBe('Edit a.ts');
   expect(
+    say('running', { type: 'tools', calls: [{ tool_name: 'mcp__tracker__create_issue', summary: 'a title' }] }),
+  ).toBe('tracker: create issue: a title');
+  expect(
     say('awaiting_permission', {
       type: 'approval',
       kind: 'tool',
@@ -20,4 +23,15 @@ test('a session says what it does', () => {
       asked_of: { kind: 'operator' },
     }),
   ).toBe('waiting for you: Fetch https://a.example');
+});
+
+test('a person who is not the operator is not told to be asked', () => {
+  const current_action = {
+    type: 'approval',
+    kind: 'tool',
+    call: { tool_name: 'Bash', summary: 'ls' },
+    asked_of: { kind: 'operator' },
+  } as const;
+  const session = { status: 'awaiting_permission', working_dir: '/w', current_action } as const;
+  expect(doing(session, 'the operator').text).toBe('waiting for the operator: Run ls');
 });

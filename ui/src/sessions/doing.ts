@@ -27,7 +27,7 @@ function callText({ tool_name, summary }: RunningCall, cwd: string): string {
 type Shown = Pick<SessionView, 'status' | 'attention' | 'current_action' | 'working_dir'>;
 
 /** The state of a session, with its current action. */
-export function doing(session: Shown): State {
+export function doing(session: Shown, operator = 'you'): State {
   const state = sessionState(session);
   const now = session.current_action;
   if (now === undefined || state.tone === 'trouble') return state;
@@ -43,7 +43,7 @@ export function doing(session: Shown): State {
         text: now.calls.map((call) => callText(call, session.working_dir)).join('; ') + more(now.more),
       };
     case 'approval': {
-      const who = now.asked_of.kind === 'operator' ? 'you' : 'an agent';
+      const who = now.asked_of.kind === 'operator' ? operator : 'an agent';
       const what = now.kind === 'budget' ? 'a larger budget' : callText(now.call, session.working_dir);
       return { tone: 'asks', text: `waiting for ${who}: ${what}${more(now.more)}` };
     }

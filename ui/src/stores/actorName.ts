@@ -7,7 +7,10 @@ import { sessions } from './sessions.svelte';
 import { viewer } from './viewer.svelte';
 
 export function actorName(actor: Decider): string {
-  // Only the operator may add rules for every session.
-  const operator = viewer.can('rule') ? 'you' : 'the operator';
-  return visible(actorText(actor, (id) => sessions.path(id), operator));
+  return visible(actorText(actor, (id) => sessions.path(id), operatorName()));
+}
+
+/** The operator as this viewer sees it. Only the operator may add rules for every session. */
+export function operatorName(): string {
+  return viewer.can('rule') ? 'you' : 'the operator';
 }
