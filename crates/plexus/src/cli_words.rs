@@ -25,6 +25,11 @@ pub(crate) fn choose(words: Words) {
     let _ = WORDS.set(words);
 }
 
+/// The words of this process.
+pub(crate) fn chosen() -> Words {
+    WORDS.get().copied().unwrap_or(Words::Cli)
+}
+
 /// Methods with a verb of their own. Any other method is a command of its namespace.
 const METHODS: [(&str, &str); 24] = [
     ("audit.list", "plexus audit"),

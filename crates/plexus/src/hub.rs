@@ -13,6 +13,7 @@ use plexus_server::DataDir;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::cli_words::{self, Words};
 use crate::client::{CallError, Client};
 use crate::error::{ExpectedError, system};
 use crate::review::Reviewed;
@@ -138,18 +139,34 @@ impl HubClient {
         }
     }
 
+    /// All sessions for an error message; none if the hub does not answer.
+    async fn all_sessions_json(&self) -> Vec<Value> {
+        let list = self.client.call("claudecode.list", json!({"archived": true}));
+        let listed = tokio::time::timeout(ANSWERED_WITHIN, list).await.ok().and_then(Result::ok);
+        listed
+            .and_then(|mut listed| serde_json::from_value(listed["sessions"].take()).ok())
+            .unwrap_or_default()
+    }
+
     /// As [`explain`](Self::explain), but suggests the session that a misspelt name probably means.
     async fn explain_call(&self, error: CallError, name: Option<&str>) -> ExpectedError {
+        if let CallError::Refused { kind, data, .. } = &error
+            && cli_words::chosen() == Words::Cli
+            && let Some(limit) = data["limit"].as_str().filter(|_| kind.starts_with("budget_"))
+        {
+            let sessions = self.all_sessions_json().await;
+            let session = sessions.iter().find(|session| session["id"] == data["session_id"]);
+            let path = session.and_then(|session| session["path"].as_str()).unwrap_or_default();
+            return ExpectedError::Refused(budget_text(limit, one_line(path, 60), data));
+        }
         let (CallError::Refused { kind, .. }, Some(name)) = (&error, name) else {
             return self.explain(error);
         };
         if kind != NO_SESSION {
             return self.explain(error);
         }
-        let listed =
-            tokio::time::timeout(ANSWERED_WITHIN, self.client.call("claudecode.list", json!({}))).await;
-        let sessions = listed.ok().and_then(Result::ok).unwrap_or_default();
-        let names = sessions["sessions"].as_array().into_iter().flatten();
+        let sessions = self.all_sessions_json().await;
+        let names = sessions.iter();
         // A path is corrected as a whole, a name alone by the name.
         let key = if name.contains('/') { "path" } else { "name" };
         match closest_path(name, names.filter_map(|session| session[key].as_str())) {
@@ -161,6 +178,22 @@ impl HubClient {
             None => self.explain(error),
         }
     }
+}
+
+/// The error for a budget that is exhausted or too small, in the words of the command line.
+fn budget_text(limit: &str, path: String, data: &Value) -> String {
+    let (granted, used, left) = (&data["granted"], &data["used"], &data["left"]);
+    let unit = match limit {
+        "cost_usd" => "dollars",
+        "tool_calls" => "tool calls",
+        "wall_secs" => "seconds of running time",
+        "children" => "sessions below it",
+        other => other,
+    };
+    format!(
+        "session `{path}` has {left} of {granted} {unit} left, and used {used}; `plexus claudecode set-budget` grants more \
+         (--name {path} --budget '{{\"{limit}\": N}}')"
+    )
 }
 
 /// The parameters that select a session by name or id.
@@ -180,4 +213,20 @@ pub(crate) fn block_on<T>(verb: impl Future<Output = Result<T, ExpectedError>>) 
     // A thread may still wait for a line of the terminal.
     runtime.shutdown_background();
     outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_error_names_the_session_and_the_command_that_grants_more() {
+        let data = json!({"limit": "cost_usd", "granted": 2, "used": 2, "left": 0});
+        let text = budget_text("cost_usd", "lead/worker".to_owned(), &data);
+        assert_eq!(
+            text,
+            "session `lead/worker` has 0 of 2 dollars left, and used 2; `plexus claudecode set-budget` grants more \
+             (--name lead/worker --budget '{\"cost_usd\": N}')"
+        );
+    }
 }

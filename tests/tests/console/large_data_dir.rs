@@ -138,7 +138,7 @@ fn one_turn(key: RunKey, turn: u64, begins: UnixSeconds, calls: usize) -> anyhow
         changes.push((begins + 5, Change::Call(Box::new(row), input)));
     }
     let asked = approval(key, turn, begins + 20)?;
-    let (approval, approve) = (asked.approval.id, turn % 4 != 0);
+    let (approval, approve) = (asked.approval.id, !turn.is_multiple_of(4));
     let decision = Decision {
         approve,
         message: (!approve).then(|| "not this one".to_owned()),
