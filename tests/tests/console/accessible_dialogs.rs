@@ -50,7 +50,7 @@ fn opened(asks: &str, worker: &str) -> Vec<(&'static str, String, &'static str)>
             inbox(),
             "await click('Deny selected'); await page.getByTestId('selected').waitFor()",
         ),
-        ("settings", inbox(), "await click('Settings of this browser')"),
+        ("settings", inbox(), "await click('Settings for this browser')"),
         ("keys", inbox(), "await click('Keyboard shortcuts')"),
         (
             "find",
@@ -92,7 +92,7 @@ fn opened(asks: &str, worker: &str) -> Vec<(&'static str, String, &'static str)>
         (
             "push",
             changes(),
-            "await click('Push…'); await dialog.getByText('The work is on the branch').waitFor()",
+            "await click('Push commands…'); await dialog.getByText('The work is on the branch').waitFor()",
         ),
         (
             "activity as a table",
@@ -123,7 +123,7 @@ fn opened(asks: &str, worker: &str) -> Vec<(&'static str, String, &'static str)>
         (
             "a session that does not exist",
             "#/session/00000000-0000-4000-8000-000000000000".to_owned(),
-            "await page.getByText('Session not found.').waitFor()",
+            "await page.getByText('There is no session with this id').waitFor()",
         ),
     ]
 }
@@ -141,6 +141,7 @@ const CHECK: &str = "const dialog = page.getByRole('dialog'); const click = (nam
         const wide = await page.evaluate(() => Math.max(...[document.documentElement, ...document.querySelectorAll('dialog')].map((one) => one.scrollWidth - one.clientWidth))); \
         if (wide > 0) found.push(`${where}: too wide by ${wide}`); } \
     await page.setViewportSize({width: 1280, height: 800}); await page.emulateMedia({colorScheme: 'light'}); await page.keyboard.press('Escape'); \
+    const discard = dialog.getByRole('button', {name: 'Discard', exact: true}); if (await discard.isVisible()) await discard.click(); \
     await dialog.waitFor({state: 'detached'}); return found";
 
 /// A session in a worktree with a change, a budget, a rule and a template.

@@ -15,7 +15,7 @@ use crate::console::approval_kinds::plan_file;
 use crate::console::signed_in_page::ConsolePage;
 
 /// The buttons of an approval for a tool call.
-const CALL: &[&str] = &["Allow a", "Edit e", "Deny d", "Deny and stop D", "Add rule r", "Extend t"];
+const CALL: &[&str] = &["Allow a", "Edit e", "Deny d", "Deny and stop D", "Add rule r"];
 const PLAN: &[&str] = &["Approve a", "then", "Edit e", "Deny d", "Deny and stop D"];
 const QUESTION: &[&str] = &["Answer", "Deny d", "Deny and stop D"];
 const BUDGET: &[&str] = &["Grant", "more tool calls", "Deny d"];

@@ -91,7 +91,7 @@ const ACTS: &[(&str, &str)] = &[
     (
         "the activity as a table",
         "await page.getByRole('button', {name: 'Table'}).click(); await page.getByRole('table').getByText('agent-0', {exact: true}).waitFor(); \
-         await page.getByRole('button', {name: 'Picture'}).click(); await page.locator('.lane').first().waitFor()",
+         await page.getByRole('button', {name: 'Chart'}).click(); await page.locator('.lane').first().waitFor()",
     ),
     ("the inbox", "await go('#/inbox'); await page.getByText('No open approvals.').waitFor()"),
 ];

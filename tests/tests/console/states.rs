@@ -26,13 +26,13 @@ async fn a_first_visit_and_every_empty_view_explain_themselves() -> anyhow::Resu
     for (hash, texts) in [
         (
             "#/inbox".to_owned(),
-            vec!["No open approvals.", "Start your first agent", "its request appears here", "plexus run"],
+            vec!["No open approvals.", "Start your first agent", "appears here, and you allow", "plexus run"],
         ),
-        ("#/sessions".to_owned(), vec!["No sessions. Start one here, or with"]),
+        ("#/sessions".to_owned(), vec!["No sessions.", "Start one here, or with"]),
         ("#/activity".to_owned(), vec!["No session was active in this period."]),
-        ("#/audit/rules".to_owned(), vec!["No rules.", "need approval"]),
+        ("#/audit/rules".to_owned(), vec!["No rules.", "The policy of each session decides"]),
         ("#/audit/budgets".to_owned(), vec!["No session has a budget of its own."]),
-        (format!("#/session/{unknown}"), vec!["Session not found."]),
+        (format!("#/session/{unknown}"), vec!["There is no session with this id"]),
         (format!("#/inbox/{unknown}"), vec!["does not exist"]),
     ] {
         console.run(SHOWS, json!({"hash": hash, "texts": texts})).await?;
@@ -56,7 +56,7 @@ async fn a_tab_without_access_says_what_happened_and_what_to_do() -> anyhow::Res
     let Some(window) = Window::open(test, &[world.hub.url()], Look::WIDE).await? else { return Ok(()) };
     let says = "const alert = page.getByRole('alert'); for (const text of args) await alert.getByText(text).waitFor()";
     let enter = "await page.getByLabel('Or sign in with a token').fill(args); await page.getByRole('button', {name: 'Sign in'}).click()";
-    let first = "await page.goto(args); await page.getByText('Answer for your coding agents').waitFor(); await page.getByText('Run plexus console in a terminal').waitFor()";
+    let first = "await page.goto(args); await page.getByText('Supervise your coding agents').waitFor(); await page.getByText('Run plexus console in a terminal').waitFor()";
     window.run(first, json!(world.hub.url())).await?;
 
     // A token that the hub does not know.

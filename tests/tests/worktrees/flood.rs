@@ -1,7 +1,7 @@
 //! Sessions with the hub's tools make as many of the hub's file helpers hang as they can. The operator's calls are still served.
 
 use git2::{Repository, Signature};
-use plexus_e2e::{text, until};
+use plexus_e2e::{World, text, until};
 use plexus_testkit::rpc::Rpc;
 use serde_json::json;
 
@@ -21,15 +21,52 @@ fn helpers(hub: u32) -> usize {
     processes.filter(|process| is_helper(&process.path())).count()
 }
 
+fn hostile_repository(world: &World) -> anyhow::Result<Repository> {
+    let repo = Repository::init(world.home.join("hostile"))?;
+    let me = Signature::now("a tester", "tester@localhost")?;
+    let tree = repo.index()?.write_tree()?;
+    repo.commit(Some("HEAD"), &me, &me, "first", &repo.find_tree(tree)?, &[])?;
+    Ok(repo)
+}
+
+/// Makes every reader of the repository's configuration block on a FIFO.
+fn block(world: &World, repo: &Repository) -> anyhow::Result<()> {
+    let fifo = world.home.join("fifo");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RUSR)?;
+    let config = repo.path().join("config");
+    let include = format!("{}[include]\n\tpath = {}\n", std::fs::read_to_string(&config)?, fifo.display());
+    Ok(std::fs::write(&config, include)?)
+}
+
+#[tokio::test]
+async fn a_blocked_repository_occupies_one_file_helper_of_the_operator() -> anyhow::Result<()> {
+    let (world, _checkout) = scripted().await?;
+    let mine = world.create("mine", json!({"isolation": "worktree"})).await?;
+    let repo = hostile_repository(&world)?;
+    let params = json!({"working_dir": world.home.join("hostile"), "isolation": "worktree"});
+    let blocked = world.create("blocked", params).await?;
+    block(&world, &repo)?;
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..4 * SHARED {
+        let (rpc, params) = (Rpc::new(world.hub.url(), &world.hub.token()?), json!({"session_id": blocked}));
+        calls.spawn(async move { rpc.call("claudecode.diff", params).await });
+    }
+    let hub = world.hub.pid();
+    until("a helper to hang", || helpers(hub) > 0).await?;
+    for _ in 0..3 {
+        assert_eq!(worktree_of(&world, &mine).await?["changes"]["files"], 0);
+        assert_eq!(helpers(hub), 1, "the calls for one session take turns");
+        assert!(calls.try_join_next().is_none(), "the repository still blocks");
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_flood_of_hanging_diffs_leaves_the_operator_a_file_helper() -> anyhow::Result<()> {
     let (world, _checkout) = scripted().await?;
     let mine = world.create("mine", json!({"isolation": "worktree"})).await?;
+    let repo = hostile_repository(&world)?;
     let hostile = world.home.join("hostile");
-    let repo = Repository::init(&hostile)?;
-    let me = Signature::now("a tester", "tester@localhost")?;
-    let tree = repo.find_tree(repo.index()?.write_tree()?)?;
-    repo.commit(Some("HEAD"), &me, &me, "first", &tree, &[])?;
     let mut doors = Vec::new();
     for i in 0..=SHARED {
         let params = json!({"hub_tools": true, "working_dir": hostile, "isolation": "worktree"});
@@ -42,12 +79,7 @@ async fn a_flood_of_hanging_diffs_leaves_the_operator_a_file_helper() -> anyhow:
         assert_eq!(compared["files"], json!([]), "a session may compare its own worktree");
         doors.push((session, token));
     }
-    // A reader of the repository's configuration blocks on this FIFO.
-    let fifo = world.home.join("fifo");
-    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RUSR)?;
-    let config = repo.path().join("config");
-    let include = format!("{}[include]\n\tpath = {}\n", std::fs::read_to_string(&config)?, fifo.display());
-    std::fs::write(&config, include)?;
+    block(&world, &repo)?;
     let mut flood = tokio::task::JoinSet::new();
     for (session, token) in doors.iter().cycle().take(doors.len() * 3) {
         let (rpc, params) = (Rpc::new(world.hub.url(), token), json!({"session_id": session}));

@@ -48,6 +48,11 @@ export function money(usd: number): string {
   return usd > 0 && usd < 0.005 ? '<$0.01' : `$${usd.toFixed(2)}`;
 }
 
+/** An amount of money that is still growing, in hundredths of a cent: small changes are visible. */
+export function preciseMoney(usd: number): string {
+  return `$${usd.toFixed(4)}`;
+}
+
 /** A number of seconds in its one or two largest units. */
 export function duration(seconds: number): string {
   const total = Math.max(0, Math.round(seconds));

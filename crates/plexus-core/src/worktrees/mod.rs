@@ -9,13 +9,15 @@ mod proposal;
 mod review;
 mod setup;
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use plexus_files::{CountChanges, DiffWorktree, HelperError, Verb, WorktreeFault};
 use plexus_protocol::worktree::{Worktree, WorktreeView};
 use plexus_protocol::{Error, ErrorKind, SessionId, shorten};
 use plexus_worktree::{InitialState, Notes, Record, WorktreeDiff, WorktreeError};
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 use crate::Settings;
 use crate::shared_parts::Parts;
@@ -73,11 +75,23 @@ fn message_of(error: &WorkError) -> String {
 pub(crate) struct Worktrees {
     parts: Arc<Parts>,
     updating: Updating,
+    /// One comparison of a session runs at a time. A repository that its agent blocks would otherwise occupy all helpers.
+    comparing: Mutex<HashMap<SessionId, Weak<Semaphore>>>,
 }
 
 impl Worktrees {
     pub(crate) fn new(parts: Arc<Parts>) -> Arc<Self> {
-        Arc::new(Self { parts, updating: Updating::default() })
+        Arc::new(Self { parts, updating: Updating::default(), comparing: Mutex::default() })
+    }
+
+    /// The turns of a session's comparisons.
+    fn comparisons(&self, session: SessionId) -> Arc<Semaphore> {
+        let mut comparing = self.comparing.lock().unwrap_or_else(PoisonError::into_inner);
+        comparing.retain(|_, turns| turns.strong_count() > 0);
+        let running = comparing.get(&session).and_then(Weak::upgrade);
+        let turns = running.unwrap_or_else(|| Arc::new(Semaphore::new(1)));
+        comparing.insert(session, Arc::downgrade(&turns));
+        turns
     }
 
     /// The differences from the worktree's initial state, file by file, or for one file.
@@ -114,6 +128,8 @@ impl Worktrees {
     where
         V: Verb<Answer = Result<T, WorktreeFault>>,
     {
+        let turns = self.comparisons(session);
+        let _turn = turns.acquire().await;
         let record = record(&self.parts.settings, session);
         let InitialState { index, baseline } = off_thread(move || record.initial_state()).await?;
         Ok(self.parts.files.call(verb(baseline), Some(&index), &mut tokio::io::sink()).await??)

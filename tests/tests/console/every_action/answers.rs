@@ -60,7 +60,7 @@ fn ways() -> Vec<(&'static str, Value, &'static str, &'static str)> {
             bash("true edit"),
             "true edit",
             "await press(button('Edit')); await fill(field('command', dialog), 'true edited'); await press(button('Review changes', dialog)); \
-             await press(button('Allow edited', dialog)); await confirmed('Allowed with changes: Run true edited')",
+             await press(button('Allow with changes', dialog)); await confirmed('Allowed with changes: Run true edited')",
         ),
         (
             "deny",
@@ -87,8 +87,8 @@ fn ways() -> Vec<(&'static str, Value, &'static str, &'static str)> {
             "rule",
             bash("npm test one"),
             "npm test one",
-            "await press(button('Add rule')); await check(dialog.getByLabel('Deny, now and in future')); await check(dialog.getByLabel('Allow, now and in future')); \
-             await fill(field('Rule', dialog), 'Bash(npm test:*)'); await choose(dialog.getByLabel('Until'), '3600'); \
+            "await press(button('Add rule')); await check(dialog.getByLabel('Deny now and in the future')); await check(dialog.getByLabel('Allow now and in the future')); \
+             await fill(field('Rule', dialog), 'Bash(npm test:*)'); await choose(dialog.getByLabel('Expires'), '3600'); \
              await dialog.getByText('Matches this call.').waitFor(); await press(button('Allow and add rule', dialog)); await confirmed('Allowed: Run npm test one')",
         ),
         (
@@ -153,14 +153,15 @@ async fn several_approvals_are_answered_together(hand: &Hand) -> anyhow::Result<
 
 async fn an_answer_is_taken_back(hand: &Hand) -> anyhow::Result<()> {
     let world = &hand.console.world;
-    let settings = "await press(button('Settings of this browser')); await choose(dialog.getByLabel('Changes of files'), 'split'); \
-        await choose(dialog.getByLabel('Open files in'), 'vscode'); await choose(dialog.getByLabel('Take back an answer'), given); \
+    let settings = "if (args.hand === 'touch') { await press(button('Account')); await press(page.getByRole('menuitem', {name: 'Settings for this browser'})); } \
+        else await press(button('Settings for this browser')); await choose(dialog.getByLabel('Diffs'), 'split'); \
+        await choose(dialog.getByLabel('Open files in'), 'vscode'); await choose(dialog.getByLabel('Undo answers'), given); \
         await press(button('Close', dialog)); await closed();";
     hand.does(settings, json!("10")).await?;
     let session = world.create("worker", json!({})).await?;
     world.chat(&session, &script(&json!([bash("true held"), {"say": "done"}]))).await?;
     let undo = "await open('true held'); await press(button('Allow')); await press(page.getByTestId('confirmed').getByRole('button', {name: 'Undo'})); \
-        await confirmed('Taken back: Allowed: Run true held'); await press(button('Dismiss'))";
+        await confirmed('Undone, nothing was sent: Run true held'); await press(button('Dismiss'))";
     hand.does(&format!("{OPEN} {undo}"), json!({})).await?;
     let pending = world.call("loopback.pending", json!({})).await?;
     assert_eq!(pending["approvals"].as_array().map(Vec::len), Some(1), "{pending:#}");

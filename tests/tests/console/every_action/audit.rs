@@ -55,7 +55,7 @@ async fn the_log_is_filtered_and_the_activity_explored(hand: &Hand) -> anyhow::R
     hand.does(log, json!({})).await?;
     let activity = "await view('Activity'); await page.locator('.lane .span').first().waitFor(); \
         for (const name of ['15 min', 'Zoom in', 'Zoom out', 'Earlier', 'Later', '1 h']) await press(button(name)); \
-        await press(button('Table')); await page.getByRole('table').waitFor(); await press(button('Picture')); await page.locator('.lane .span').first().waitFor(); \
+        await press(button('Table')); await page.getByRole('table').waitFor(); await press(button('Chart')); await page.locator('.lane .span').first().waitFor(); \
         await press(link('second')); await page.getByRole('region', {name: 'Session'}).waitFor()";
     hand.does(activity, json!({})).await.map(drop)
 }
@@ -75,7 +75,7 @@ async fn everything_is_found_and_a_person_signs_out(hand: &Hand) -> anyhow::Resu
             await closed(); }; \
         await find('checkout', 'Sessions', 'checkout-fix'); await page.getByRole('region', {name: 'Session'}).waitFor(); \
         await find('later', 'Open approvals', 'true later'); await page.locator('article[data-status=pending]').waitFor(); \
-        await find('discount', 'Conversations', /^\\s*the discount is taken/); await page.getByTestId('conversation').waitFor(); \
+        await find('discount', 'Conversations', /^\\s*the discount is taken/); await page.getByRole('list', {name: 'Timeline'}).waitFor(); \
         await find('rules', 'Actions', 'Rules'); await page.getByRole('heading', {name: 'Test a call'}).waitFor()";
     hand.does(find, json!({})).await?;
     // A phone has no keys, so it has no list of them: the search signs out.

@@ -36,7 +36,7 @@ async fn a_worktree_is_reviewed_to_the_end(hand: &Hand) -> anyhow::Result<()> {
     let commit = "await page.getByRole('region', {name: 'total.js'}).waitFor(); await press(button('Refresh')); \
         for (const name of ['total.js', 'other.js']) { await check(page.getByRole('region', {name}).getByLabel('Viewed')); } \
         await page.getByText('2 of 3 viewed').waitFor(); await press(page.getByRole('region', {name: 'total.js'}).locator('button[aria-expanded]').first()); \
-        await press(button('Commit…')); await fill(field('Message', dialog), 'Fix the totals'); await fill(field('Author', dialog), 'Ada'); await fill(field('Mail address', dialog), 'ada@example.com'); \
+        await press(button('Commit…')); await fill(field('Message', dialog), 'Fix the totals'); await fill(field('Author', dialog), 'Ada'); await fill(field('Email', dialog), 'ada@example.com'); \
         await press(button('Commit', dialog)); await page.getByTestId('finished').getByText('Committed 3 files').waitFor()";
     hand.does(commit, json!({})).await?;
     // The base branch changes in the meantime: the merge shows the conflict, and changes nothing.
@@ -46,7 +46,7 @@ async fn a_worktree_is_reviewed_to_the_end(hand: &Hand) -> anyhow::Result<()> {
         await press(conflicts.locator('summary').first()); await press(button('Cancel', dialog)); await closed()";
     hand.does(conflict, json!({})).await?;
     assert_eq!(std::fs::read_to_string(world.file("total.js"))?, "let total = 3;\n");
-    let push = "await press(button('Push…')); await dialog.getByText('The work is on the branch').waitFor(); await press(button('Close', dialog)); await closed()";
+    let push = "await press(button('Push commands…')); await dialog.getByText('The work is on the branch').waitFor(); await press(button('Close', dialog)); await closed()";
     hand.does(push, json!({})).await?;
     // Now both branches make the same change.
     std::fs::write(world.file("total.js"), "let total = 2;\n")?;

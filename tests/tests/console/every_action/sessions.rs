@@ -30,7 +30,7 @@ async fn sessions_are_started_from_a_template_and_a_list(hand: &Hand) -> anyhow:
     // A template is saved, then two sessions start from it and a list.
     let start = "await view('Sessions'); await press(button('Start a session')); \
         await fill(field('Directory', dialog), given.dir); await fill(field('Prompt', dialog), given.prompt); await fill(field('Model', dialog), 'a-model'); \
-        await choose(field('Permission mode', dialog), 'acceptEdits'); await choose(field('Policy', dialog), 'ask_all'); await fill(field('Cost limit in dollars', dialog), '2.5'); \
+        await choose(field('Permission mode', dialog), 'acceptEdits'); await choose(field('Policy', dialog), 'ask_all'); await fill(field('Budget in US dollars', dialog), '2.5'); \
         await press(dialog.getByText('Save as a template')); await fill(field('Save as', dialog), 'checker'); await press(button('Save', dialog)); \
         await dialog.getByText('Saved as checker.').waitFor(); await press(button('Cancel', dialog)); await closed(); \
         await press(button('Start a session')); await choose(field('Template', dialog), 'checker'); \
@@ -104,7 +104,7 @@ async fn a_session_is_forked_archived_stopped_and_deleted(hand: &Hand) -> anyhow
     let stop = "await press(button('Stop')); await press(button('Stop', dialog)); await closed(); \
         await menu('Archive'); await view('Sessions'); \
         await page.getByRole('treeitem').filter({hasText: 'forked'}).waitFor({state: 'detached'}); await check(page.getByLabel('Archived')); \
-        await page.getByRole('treeitem').filter({hasText: 'forked'}).waitFor(); await openSession('forked'); await menu('Take out of the archive'); \
+        await page.getByRole('treeitem').filter({hasText: 'forked'}).waitFor(); await openSession('forked'); await menu('Unarchive'); \
         await view('Sessions'); if (args.hand === 'touch') await press(page.getByLabel('Archived')); else { await page.getByLabel('Archived').focus(); await page.keyboard.press('Space'); } \
         await page.getByRole('treeitem').filter({hasText: 'forked'}).waitFor()";
     hand.does(&format!("{OPEN} {stop}"), json!({})).await?;
