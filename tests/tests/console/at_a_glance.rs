@@ -162,7 +162,7 @@ fn calls(shop: &Path) -> Vec<Kind> {
             input: json!({"file_path": file("NOTES.md"), "content": "# Notes\n\nThe parser drops empty lines.\n"}),
             shown: shown(
                 "new file",
-                "Create NOTES.md, 3 lines",
+                "Write NOTES.md, new file, 3 lines",
                 &[],
                 &["creates a new file", "# Notes", "The parser drops empty lines."],
             ),
@@ -173,7 +173,7 @@ fn calls(shop: &Path) -> Vec<Kind> {
             input: json!({"file_path": file("src/config.json"), "content": "{\n  \"retries\": 3,\n  \"timeout\": 90\n}\n"}),
             shown: shown(
                 "overwritten file",
-                "Overwrite src/config.json, 4 lines",
+                "Write src/config.json, replaces the file, 4 lines",
                 &[],
                 &["replaces the whole file", "3 − \"timeout\": 30", "3 + \"timeout\": 90"],
             ),

@@ -47,7 +47,7 @@ async fn the_log_is_filtered_and_the_activity_explored(hand: &Hand) -> anyhow::R
         world.allow(&approval).await?;
         world.ended(&session).await?;
     }
-    let log = "await view('Audit log'); const entries = page.getByRole('listitem'); await entries.first().waitFor(); \
+    let log = "await view('Audit log'); const entries = page.getByRole('listitem'); await entries.first().waitFor(); if (args.hand === 'touch') await press(button('Filters')); \
         await choose(page.getByLabel('Kind'), 'decision'); await fill(page.getByRole('combobox', {name: 'Session'}), 'second'); await fill(page.getByLabel('Tool'), 'Bash'); await fill(page.getByLabel('By', {exact: true}), 'operator'); \
         await page.waitForFunction(() => document.querySelectorAll('[role=listitem]').length === 1); await press(entries.first().locator('button').first()); \
         await press(entries.first().locator('summary').first()); await page.getByText('\"command\": \"true\"').waitFor(); \

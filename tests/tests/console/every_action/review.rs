@@ -51,7 +51,7 @@ async fn a_worktree_is_reviewed_to_the_end(hand: &Hand) -> anyhow::Result<()> {
     // Now both branches make the same change.
     std::fs::write(world.file("total.js"), "let total = 2;\n")?;
     commit_again(world)?;
-    let merge = "await press(button('Merge…')); await choose(field('How', dialog), 'squash'); await press(button('Merge', dialog)); \
+    let merge = "await press(button('Merge…')); await choose(field('Method', dialog), 'squash'); await press(button('Merge', dialog)); \
         await page.getByTestId('finished').getByText('Merged into').waitFor()";
     hand.does(merge, json!({})).await?;
     assert_eq!(std::fs::read_to_string(world.file("total.js"))?, "let total = 2;\n");

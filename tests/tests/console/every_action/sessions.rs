@@ -108,7 +108,7 @@ async fn a_session_is_forked_archived_stopped_and_deleted(hand: &Hand) -> anyhow
         await view('Sessions'); if (args.hand === 'touch') await press(page.getByLabel('Archived')); else { await page.getByLabel('Archived').focus(); await page.keyboard.press('Space'); } \
         await page.getByRole('treeitem').filter({hasText: 'forked'}).waitFor()";
     hand.does(&format!("{OPEN} {stop}"), json!({})).await?;
-    let delete = "await openSession('forked'); await menu('Activity of its tree'); await page.getByRole('heading', {name: 'Activity'}).waitFor(); await page.goBack(); \
+    let delete = "await openSession('forked'); await menu('Show activity'); await page.getByRole('heading', {name: 'Activity'}).waitFor(); await page.goBack(); \
         await menu('Delete'); await press(button('Cancel', dialog)); await closed(); await menu('Delete'); await press(button('Delete', dialog)); await closed(); \
         await page.getByRole('heading', {name: 'Sessions', level: 1}).waitFor(); await page.getByRole('treeitem').filter({hasText: 'forked'}).waitFor({state: 'detached'})";
     hand.does(&format!("{OPEN} {delete}"), json!({})).await?;
