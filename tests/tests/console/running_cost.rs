@@ -27,7 +27,7 @@ async fn the_cost_of_a_running_turn_grows_on_the_page(console: &mut ConsolePage)
     first_hold.release();
     console.run(cost, after_one).await?;
     let listed = "await page.evaluate(() => { location.hash = '#/sessions'; }); \
-        await page.getByRole('treeitem').filter({hasText: 'spender'}).getByText(/^\\$0\\.0*[1-9]/).first().waitFor()";
+        await page.getByRole('treeitem').filter({hasText: 'spender'}).getByText(/^<?\\$0\\.0*[1-9]/).first().waitFor()";
     console.run(listed, json!({})).await?;
     last_hold.release();
     world.ended(&session).await?;

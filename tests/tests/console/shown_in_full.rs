@@ -340,11 +340,13 @@ async fn an_edited_call_shows_what_ran_everywhere() -> anyhow::Result<()> {
     console.press(&["e"]).await?;
     console.click("Review changes").await?;
     console.run(
-        "await page.getByTestId('confirmed').getByText('Nothing was changed. No answer was sent.').waitFor()",
+        "await page.getByTestId('confirmed').getByText('Nothing was changed. No answer was sent.').waitFor(); \
+         await page.getByRole('dialog').waitFor({state: 'detached'})",
         json!({}),
     )
     .await?;
     assert!(console.world.ran().is_empty());
+    shows_approval(&console, "true requested").await?;
     console.press(&["e"]).await?;
     console
         .run("await page.getByRole('dialog').getByLabel('command').fill('true edited')", json!({}))

@@ -33,7 +33,7 @@ async fn a_first_visit_and_every_empty_view_explain_themselves() -> anyhow::Resu
         ("#/audit/rules".to_owned(), vec!["No rules.", "The policy of each session decides"]),
         ("#/audit/budgets".to_owned(), vec!["No session has a budget of its own."]),
         (format!("#/session/{unknown}"), vec!["There is no session with this id"]),
-        (format!("#/inbox/{unknown}"), vec!["does not exist"]),
+        (format!("#/inbox/{unknown}"), vec!["This approval cannot be shown"]),
     ] {
         console.run(SHOWS, json!({"hash": hash, "texts": texts})).await?;
     }
