@@ -158,7 +158,7 @@ impl TerminalSession<'_> {
             self.screen.say(&format!("plexus: {}", description(&resolved.approval)));
             if self.typing() == Typing::Answer {
                 // A late answer must not become a message to the agent.
-                let _ = self.keyboard.drain();
+                self.discard_typed();
             }
             self.show_next();
         }

@@ -162,6 +162,8 @@ pub(crate) struct TerminalSession<'a> {
     own_prompts: OwnPrompts,
     /// Ctrl-C was pressed in this turn.
     interrupting: bool,
+    /// Ctrl-D was typed while an approval was shown or resolved.
+    leaving: bool,
     /// Stdin has ended or is not a terminal.
     input_closed: bool,
     /// The turn and event to continue from.
@@ -200,6 +202,7 @@ impl<'a> TerminalSession<'a> {
             attached: Vec::new(),
             own_prompts,
             interrupting: false,
+            leaving: false,
             input_closed: output_mode != OutputMode::Terminal,
             next: EventPosition::START,
         }
@@ -252,6 +255,9 @@ impl<'a> TerminalSession<'a> {
         loop {
             while let Some(line) = self.finished_drafts.pop_front() {
                 self.send(&line).await?;
+            }
+            if self.leaving {
+                return self.detach();
             }
             let ended = tokio::select! {
                 item = events.next() => self.on_event(item.map_err(|error| self.hub.explain(error))?).await?,

@@ -5,7 +5,7 @@
 use plexus_protocol::claudecode::Status;
 
 use super::answering::Awaiting;
-use super::line::Edit;
+use super::line::{Edit, Line};
 use super::screen::Bottom;
 use super::{Connection, Purpose, TerminalSession};
 use crate::error::ExpectedError;
@@ -77,13 +77,15 @@ impl TerminalSession<'_> {
     /// must neither answer another one nor become a message to the agent. Other input belongs to the draft.
     pub(super) fn take_typed(&mut self, before: Typing) {
         self.answer.clear();
-        let inputs = self.keyboard.drain();
-        if before == Typing::Draft {
-            for input in inputs {
+        if before == Typing::Answer {
+            self.discard_typed();
+        } else {
+            for input in self.keyboard.drain() {
                 match self.draft.apply(&input) {
                     Edit::Done(line) => self.finished_drafts.push_back(line),
                     Edit::Tab => self.draft.push("\t"),
-                    Edit::Changed | Edit::End => {}
+                    Edit::End => self.leaving = true,
+                    Edit::Changed => {}
                 }
             }
         }
@@ -102,6 +104,18 @@ impl TerminalSession<'_> {
             self.screen.say(&format!(
                 "plexus: your line is kept: Tab answers the request above, and then you can go on with it; {enter}"
             ));
+        }
+    }
+
+    /// Discards the input typed so far, except for Ctrl-D, which leaves the session in any case.
+    pub(super) fn discard_typed(&mut self) {
+        let mut line = Line::default();
+        for input in self.keyboard.drain() {
+            match line.apply(&input) {
+                Edit::End => self.leaving = true,
+                Edit::Done(_) => line.clear(),
+                Edit::Tab | Edit::Changed => {}
+            }
         }
     }
 
