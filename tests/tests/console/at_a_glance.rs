@@ -300,7 +300,7 @@ async fn others_ask(
         )
     };
     world.model.script("ASK-ONE: Release the shop", vec![ask("How is a release marked?", false)]);
-    world.model.script("ASK-MANY: Release the shop", vec![ask("Who is told about it?", true)]);
+    world.model.script("ASK-MANY: Release the shop", vec![ask("Who has to approve it?", true)]);
     let touch = |name: &str| {
         let call = json!({"command": format!("touch {name}"), "description": "Mark it"});
         Step::text_and_tools("I mark the release.", vec![Tool::new("Bash", call)])
@@ -344,7 +344,7 @@ async fn others_ask(
             json!({}),
             of_kind(
                 "question with several answers",
-                "Question: Who is told about it?",
+                "Question: Who has to approve it?",
                 &with("(choose one or more)"),
                 QUESTION,
             ),
