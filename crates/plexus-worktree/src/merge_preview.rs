@@ -65,6 +65,14 @@ fn changed_files(repo: &Repository, old: &Tree<'_>, new: &Tree<'_>) -> Result<Ve
         let (before, after) = (content(repo, &old)?, content(repo, &new)?);
         let contents = before.zip(after).map(|(old, new)| Contents { old, new });
         compare(&mut file, contents, left, 3)?;
+        if file.truncated {
+            // A person could not see what the merge does.
+            return Err(WorktreeError::Refused(format!(
+                "The merge changes `{}`, and not in the way that you reviewed, because of the histories of the branches. The change is \
+                 too large to show. Merge with git",
+                file.path
+            )));
+        }
         left -= file.patch.as_ref().map_or(0, String::len).min(left);
         files.push(file);
     }

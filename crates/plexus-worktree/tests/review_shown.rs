@@ -85,6 +85,25 @@ fn a_merge_into_another_branch_shows_the_commits_that_come_along() {
 }
 
 #[test]
+fn a_merge_that_cannot_be_shown_in_full_is_refused() {
+    let ground = Ground::new();
+    let first = ground.repo.head().unwrap().peel_to_commit().unwrap();
+    ground.repo.branch("release", &first, false).unwrap();
+    // The patch of the first file uses up what a preview shows.
+    ground.write("aa-long.txt", &"filler\n".repeat(140_000));
+    ground.write("unreleased.txt", &"not for the release\n".repeat(10_000));
+    ground.commit();
+    let made = ground.create();
+    made.write("a.txt", "one\nreviewed\nthree\n");
+    let head = made.commit_reviewed().unwrap();
+    let refused = match made.prepare_merge_into(&head, MergeHow::Merge, "release") {
+        Err(error) => error.to_string(),
+        Ok(_) => panic!("a change would be merged unseen"),
+    };
+    assert!(refused.contains("too large to show"), "{refused}");
+}
+
+#[test]
 fn a_branch_that_merged_its_target_honestly_needs_no_second_review() {
     let ground = Ground::new();
     let made = ground.create();
