@@ -34,17 +34,18 @@ const ACTS: &[(&str, &str)] = &[
     (
         "filter the sessions",
         "await page.keyboard.press('/'); await page.keyboard.type('agent-77'); await page.getByRole('treeitem').filter({hasText: 'agent-777'}).waitFor(); \
-         for (let at = 0; at < 8; at++) await page.keyboard.press('Backspace'); await page.getByText('agent-200', {exact: true}).waitFor(); await page.keyboard.press('Escape')",
+         for (let at = 0; at < 8; at++) await page.keyboard.press('Backspace'); await page.getByRole('treeitem').filter({hasText: 'agent-777'}).waitFor({state: 'hidden'}); await page.keyboard.press('Escape')",
     ),
     (
         "only those that need attention",
         "await page.getByLabel('Needs attention').check(); await page.getByText('No sessions match the filter.').waitFor(); await page.getByLabel('Needs attention').uncheck(); \
          await page.getByRole('treeitem').first().waitFor()",
     ),
+    // A click chooses the session: after a key that closes a dialog, shortcuts pause.
     (
         "find a session",
         "await page.keyboard.press('Control+k'); await page.keyboard.type('agent-512'); await page.getByRole('option').filter({hasText: 'agent-512'}).first().waitFor(); \
-         await page.getByRole('combobox').fill('agent-7'); await page.getByRole('option').filter({hasText: 'agent-7'}).first().waitFor(); await page.keyboard.press('Enter')",
+         await page.getByRole('combobox').fill('agent-7'); await page.getByRole('option').filter({hasText: 'agent-7'}).first().click()",
     ),
     (
         "a session",
@@ -53,8 +54,10 @@ const ACTS: &[(&str, &str)] = &[
     ),
     ("the audit log", "await go('#/audit'); await page.getByRole('listitem').first().waitFor()"),
     (
-        "scroll through the audit log",
-        "await page.getByRole('listitem').first().hover(); for (let at = 0; at < 300; at++) { await page.mouse.wheel(0, at % 2 === 0 ? 100000 : -300); await frame(); }",
+        "scroll to the oldest entry of the audit log, and back",
+        "await page.getByRole('listitem').first().hover(); const first = page.getByRole('listitem').filter({hasText: 'created'}).filter({has: page.getByText('agent-0', {exact: true})}); \
+         await wheel(async () => await first.count() > 0, 100000); \
+         for (let at = 0; at < 100; at++) { await page.mouse.wheel(0, at % 2 === 0 ? -3000 : 300); await frame(); }",
     ),
     (
         "open an entry",
