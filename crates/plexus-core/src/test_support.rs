@@ -1,10 +1,8 @@
 //! Values for unit tests: a session, its configuration, and the settings of a hub without background work.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use plexus_protocol::claudecode::{Channel, PermissionMode, PolicyName};
 use plexus_protocol::{AskedOf, NodeId, SessionId, SessionName, TreeId};
 use plexus_store::{SessionConfig, SessionRow};
 
@@ -32,32 +30,7 @@ pub(crate) fn session_row(name: &str) -> SessionRow {
 }
 
 pub(crate) fn session_config() -> SessionConfig {
-    SessionConfig {
-        working_dir: "/w".to_owned(),
-        repository: None,
-        worktree: None,
-        model: None,
-        system_prompt: None,
-        append_system_prompt: None,
-        loopback_enabled: true,
-        channel: Channel::Control,
-        permission_mode: PermissionMode::Default,
-        policy: PolicyName::OwnCourse,
-        deltas: false,
-        env: BTreeMap::new(),
-        mcp_servers: BTreeMap::new(),
-        project: None,
-        imported: None,
-        hub_tools: false,
-        approve_scope: Vec::new(),
-        approval_timeout_secs: None,
-        escalate_after_secs: None,
-        wake: false,
-        metadata: None,
-        forked: None,
-        resumed_from: None,
-        hooks: None,
-    }
+    plexus_store::samples::config("/w")
 }
 
 pub(crate) fn settings() -> Settings {

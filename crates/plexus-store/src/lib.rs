@@ -15,6 +15,8 @@ mod model;
 mod node_text;
 mod page;
 mod rows;
+#[cfg(any(test, feature = "samples"))]
+pub mod samples;
 mod slots;
 mod sqlite;
 

@@ -4,14 +4,12 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use plexus_protocol::claudecode::{Channel, PermissionMode, PolicyName};
 use plexus_protocol::{
-    Approval, ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decider, Decision, Event, NodeId, Object,
-    Right, SessionId, SessionName, TreeId, UnixSeconds,
+    ApprovalStatus, AskedOf, Decision, Event, Object, SessionId, SessionName, UnixSeconds,
 };
 use plexus_store::{
-    CallRow, Change, ConversationStart, Durability, Ledger as _, NewApproval, NewSession, RunKey, RunState,
-    SessionConfig, SqliteStore, TurnStatus, Verdict,
+    CallRow, Change, Durability, Ledger as _, NewApproval, NewSession, RunKey, RunState, SqliteStore,
+    TurnStatus, Verdict, samples,
 };
 use serde_json::json;
 
@@ -81,41 +79,13 @@ fn session(at: usize, ids: &[SessionId]) -> anyhow::Result<NewSession> {
         1..=6 => AskedOf::Session { id: ids[lead] },
         _ => AskedOf::Session { id: ids[at - 5] },
     };
-    let config = SessionConfig {
-        working_dir: format!("/usr/share/project-{}", lead / 100),
-        repository: None,
-        worktree: None,
-        model: Some("a-model".to_owned()),
-        system_prompt: None,
-        append_system_prompt: None,
-        loopback_enabled: true,
-        channel: Channel::Control,
-        permission_mode: PermissionMode::Default,
-        policy: PolicyName::OwnCourse,
-        deltas: false,
-        env: std::collections::BTreeMap::new(),
-        mcp_servers: std::collections::BTreeMap::new(),
-        project: None,
-        imported: None,
-        hub_tools: false,
-        approve_scope: Vec::new(),
-        approval_timeout_secs: None,
-        escalate_after_secs: None,
-        wake: false,
-        metadata: None,
-        forked: None,
-        resumed_from: None,
-        hooks: None,
-    };
-    Ok(NewSession {
-        id: ids[at],
-        name: SessionName::try_from(format!("agent-{at}")).map_err(|error| anyhow::anyhow!("{error:?}"))?,
-        answers_to,
-        config,
-        tree: TreeId::random(),
-        head: NodeId::random(),
-        start: ConversationStart::NewTree,
-    })
+    let name = SessionName::try_from(format!("agent-{at}")).map_err(|error| anyhow::anyhow!("{error:?}"))?;
+    let mut session = samples::session(name);
+    session.id = ids[at];
+    session.answers_to = answers_to;
+    session.config.working_dir = format!("/usr/share/project-{}", lead / 100);
+    session.config.model = Some("a-model".to_owned());
+    Ok(session)
 }
 
 /// A turn: calls that a rule allows, one call that a person allows or denies, and a text.
@@ -139,16 +109,8 @@ fn one_turn(key: RunKey, turn: u64, begins: UnixSeconds, calls: usize) -> anyhow
     }
     let asked = approval(key, turn, begins + 20)?;
     let (approval, approve) = (asked.approval.id, !turn.is_multiple_of(4));
-    let decision = Decision {
-        approve,
-        message: (!approve).then(|| "not this one".to_owned()),
-        updated_input: None,
-        mode: None,
-        interrupt: false,
-        rule: None,
-        by: Decider::Operator,
-        right: Right::Operator,
-    };
+    let message = (!approve).then(|| "not this one".to_owned());
+    let decision = Decision { approve, message, ..samples::allow() };
     let status = if approve { ApprovalStatus::Allowed } else { ApprovalStatus::Denied };
     let text = format!("Part {turn} is checked.");
     let said = Event::Content { text: text.clone(), parent_tool_use_id: None, truncated: None };
@@ -172,37 +134,12 @@ fn one_turn(key: RunKey, turn: u64, begins: UnixSeconds, calls: usize) -> anyhow
 
 fn approval(key: RunKey, turn: u64, at: UnixSeconds) -> anyhow::Result<NewApproval> {
     let name = SessionName::try_from("agent".to_owned()).map_err(|error| anyhow::anyhow!("{error:?}"))?;
-    let approval = Approval {
-        id: ApprovalId::random(),
-        session_id: key.session,
-        session_name: name,
-        session_path: None,
-        kind: ApprovalKind::Tool,
-        tool_name: "Bash".to_owned(),
-        tool_use_id: format!("toolu_asked_{turn}"),
-        input: object(json!({"command": format!("./publish --part {turn}"), "description": "Publish it"})),
-        status: ApprovalStatus::Pending,
-        created_at: at,
-        expires_at: None,
-        asked_of: AskedOf::Operator,
-        passed: Vec::new(),
-        passes_on_at: None,
-        reason: None,
-        said: None,
-        risks: None,
-        suggestions: None,
-        agent_id: None,
-        blocked_path: None,
-        requires_user_interaction: None,
-        beyond_rules: false,
-        cwd: "/usr/share".to_owned(),
-        digest: Some(format!("digest-{turn}")),
-        truncated: false,
-        delivered_at: None,
-        resolved_at: None,
-        decision: None,
-    };
-    Ok(NewApproval { approval, run: key.run, turn, channel: Channel::Control, request_id: None })
+    let mut new = samples::approval(key, name, &format!("toolu_asked_{turn}"), at);
+    new.turn = turn;
+    new.approval.input =
+        object(json!({"command": format!("./publish --part {turn}"), "description": "Publish it"}));
+    new.approval.cwd = "/usr/share".to_owned();
+    Ok(new)
 }
 
 fn object(value: serde_json::Value) -> Object {

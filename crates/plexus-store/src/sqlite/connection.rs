@@ -14,7 +14,7 @@ use super::{examine, schema};
 use crate::StoreError;
 
 /// The failures that a durable commit survives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Durability {
     /// A power loss: each group of commits is synced to the disk.
     Full,

@@ -5,18 +5,15 @@ mod budgets;
 mod feed;
 mod held_calls;
 
-use std::collections::BTreeMap;
-
-use plexus_protocol::claudecode::{Channel, PermissionMode, PolicyName};
+use plexus_protocol::claudecode::PolicyName;
 use plexus_protocol::{
-    Approval, ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decider, Decision, Event, NodeId, Object,
-    Right, SessionId, TreeId, UnixSeconds,
+    ApprovalId, ApprovalStatus, AskedOf, Decider, Decision, Event, Object, Right, SessionId, UnixSeconds,
 };
 use serde_json::{Value, json};
 
 use crate::{
-    CallRow, Change, Committed, ConversationStart, MemoryStore, NewApproval, NewSession, Refusal, RunKey,
-    SessionConfig, StoreError, TurnStatus, Verdict,
+    CallRow, Change, Committed, MemoryStore, NewApproval, NewSession, Refusal, RunKey, StoreError,
+    TurnStatus, Verdict, samples,
 };
 
 const NOW: UnixSeconds = 1_800_000_000;
@@ -37,41 +34,11 @@ fn refused(store: &MemoryStore, change: Change) -> Refusal {
 }
 
 fn new_session(name: &str, answers_to: AskedOf) -> NewSession {
-    let config = SessionConfig {
-        working_dir: "/work".to_owned(),
-        repository: None,
-        worktree: None,
-        model: None,
-        system_prompt: None,
-        append_system_prompt: None,
-        loopback_enabled: true,
-        channel: Channel::Control,
-        permission_mode: PermissionMode::Default,
-        policy: PolicyName::AskAll,
-        deltas: false,
-        env: BTreeMap::new(),
-        mcp_servers: BTreeMap::new(),
-        project: None,
-        imported: None,
-        hub_tools: true,
-        approve_scope: Vec::new(),
-        approval_timeout_secs: None,
-        escalate_after_secs: None,
-        wake: false,
-        metadata: None,
-        forked: None,
-        resumed_from: None,
-        hooks: None,
-    };
-    NewSession {
-        id: SessionId::random(),
-        name: name.to_owned().try_into().unwrap(),
-        answers_to,
-        config,
-        tree: TreeId::random(),
-        head: NodeId::random(),
-        start: ConversationStart::NewTree,
-    }
+    let mut new = samples::session(name.to_owned().try_into().unwrap());
+    new.answers_to = answers_to;
+    new.config.policy = PolicyName::AskAll;
+    new.config.hub_tools = true;
+    new
 }
 
 fn create(store: &MemoryStore, name: &str, answers_to: AskedOf) -> SessionId {
@@ -121,55 +88,14 @@ fn at_gate(session: SessionId, tool_use_id: &str, answer: &str) -> Change {
 }
 
 fn approval(session: SessionId, asked_of: AskedOf) -> NewApproval {
-    NewApproval {
-        approval: Approval {
-            id: ApprovalId::random(),
-            session_id: session,
-            session_name: "old-name".to_owned().try_into().unwrap(),
-            session_path: None,
-            kind: ApprovalKind::Tool,
-            tool_name: "Bash".to_owned(),
-            tool_use_id: "t".to_owned(),
-            input: object(json!({"command": "ls"})),
-            status: ApprovalStatus::Pending,
-            created_at: NOW - 5,
-            expires_at: None,
-            asked_of,
-            passed: Vec::new(),
-            passes_on_at: None,
-            reason: None,
-            said: None,
-            risks: None,
-            suggestions: None,
-            agent_id: None,
-            blocked_path: None,
-            requires_user_interaction: None,
-            beyond_rules: false,
-            cwd: "/work".to_owned(),
-            digest: Some("digest".to_owned()),
-            truncated: false,
-            delivered_at: None,
-            resolved_at: None,
-            decision: None,
-        },
-        run: 1,
-        turn: 1,
-        channel: Channel::Control,
-        request_id: None,
-    }
+    let name = "old-name".to_owned().try_into().unwrap();
+    let mut new = samples::approval(RunKey { session, run: 1 }, name, "t", NOW - 5);
+    new.approval.asked_of = asked_of;
+    new
 }
 
 fn decision(updated_input: Option<Value>) -> Decision {
-    Decision {
-        approve: true,
-        message: None,
-        updated_input: updated_input.map(object),
-        mode: None,
-        interrupt: false,
-        rule: None,
-        by: Decider::Operator,
-        right: Right::Operator,
-    }
+    Decision { updated_input: updated_input.map(object), ..samples::allow() }
 }
 
 fn allows(approval: ApprovalId, updated_input: Option<Value>) -> Change {
