@@ -6,11 +6,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use plexus_protocol::arbor::Role;
-use plexus_protocol::{AskedOf, NodeId, SessionId, SessionName, TreeId};
-use plexus_store::{
-    Arbor as _, Change, ConversationStart, Durability, Ledger as _, NewSession, NodeRow, SessionConfig,
-    SqliteStore,
-};
+use plexus_protocol::{NodeId, SessionName};
+use plexus_store::{Arbor as _, Change, Durability, Ledger as _, NodeRow, SqliteStore, samples};
 use serde_json::json;
 
 /// The number of nodes in a page.
@@ -82,15 +79,8 @@ async fn measured(store: &SqliteStore, name: &str, nodes: u64) -> anyhow::Result
 
 /// Creates a session with this many nodes. Returns its head.
 async fn grown(store: &SqliteStore, name: &str, nodes: u64) -> anyhow::Result<NodeId> {
-    let (session, tree, mut head) = (SessionId::random(), TreeId::random(), NodeId::random());
-    let config: SessionConfig = serde_json::from_value(json!({
-        "working_dir": "/", "model": null, "system_prompt": null, "loopback_enabled": true, "channel": "control", "env": {},
-        "hub_tools": false, "approval_timeout_secs": null, "metadata": null,
-    }))?;
-    let (name, answers_to) =
-        (SessionName::try_from(name.to_owned()).map_err(anyhow::Error::msg)?, AskedOf::Operator);
-    let new =
-        NewSession { id: session, name, answers_to, config, tree, head, start: ConversationStart::NewTree };
+    let new = samples::session(SessionName::try_from(name.to_owned()).map_err(anyhow::Error::msg)?);
+    let (session, tree, mut head) = (new.id, new.tree, new.head);
     store.commit(0, vec![Change::CreateSession(Box::new(new))]).await?;
     for part in 0..nodes / PER_COMMIT {
         let mut changes = Vec::new();

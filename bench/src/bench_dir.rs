@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
+use plexus_store::Durability;
 use plexus_testkit::hub_process::{HubOptions, HubProcess};
 use plexus_testkit::{binaries, clean_env};
 use tempfile::TempDir;
@@ -35,6 +36,14 @@ pub(crate) fn bare_sync(file: &mut File) -> io::Result<Duration> {
     file.write_all(&PAGE)?;
     file.sync_data()?;
     Ok(started.elapsed())
+}
+
+/// The value of the setting `durability`.
+pub(crate) fn setting(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Full => "full",
+        Durability::Normal => "normal",
+    }
 }
 
 /// A hub with scripted agents and these lines in its `plexus.toml`.

@@ -7,9 +7,9 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Figures {
     pub(crate) p50: Duration,
-    p90: Duration,
-    p99: Duration,
-    count: usize,
+    pub(crate) p90: Duration,
+    pub(crate) p99: Duration,
+    pub(crate) count: usize,
 }
 
 impl Figures {

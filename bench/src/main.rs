@@ -3,11 +3,18 @@
 
 mod arbor;
 mod bench_dir;
+mod decisions;
 mod figures;
+mod kept_connection;
 mod listeners;
+mod machine;
+mod peers;
 mod permit;
+mod plot;
 mod policy;
+mod report;
 mod retention;
+mod tool_call;
 
 use std::process::ExitCode;
 
@@ -25,6 +32,8 @@ struct Args {
 enum Benchmark {
     /// Reading a conversation of 100,000 nodes, compared with one of 10,000
     Arbor(arbor::ArborArgs),
+    /// Decisions per second with many clients, in the process and over HTTP
+    Decisions(decisions::DecisionsArgs),
     /// How long a child takes to write its events, with many listeners and with none
     Listeners(listeners::ListenersArgs),
     /// The time from `respond` to the start of the tool, compared with a bare fdatasync
@@ -33,15 +42,19 @@ enum Benchmark {
     Policy(policy::PolicyArgs),
     /// The same as `permit` while the hub removes tens of thousands of old events, compared with a hub that keeps them
     Retention(retention::RetentionArgs),
+    /// The time of a tool call of a real Claude Code: ungated, under an instant host, under the Claude Agent SDKs, and under Plexus
+    ToolCall(tool_call::ToolCallArgs),
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
     match Args::parse().benchmark {
         Benchmark::Arbor(args) => arbor::run(&args).await,
+        Benchmark::Decisions(args) => decisions::run(&args).await,
         Benchmark::Listeners(args) => listeners::run(&args).await,
         Benchmark::Permit(args) => permit::run(&args).await,
         Benchmark::Policy(args) => policy::run(&args),
         Benchmark::Retention(args) => retention::run(&args).await,
+        Benchmark::ToolCall(args) => tool_call::run(&args).await,
     }
 }

@@ -1,72 +1,127 @@
 //! How long a child waits after the answer: from sending `respond` to the start of the tool, with every step durable. Scripted agents record
-//! the time themselves. Both sides read the same clock.
+//! the time themselves; both sides read the same clock. Answers are sent one after another while a given number of approvals is open, and
+//! for several children also all at once. A supervisor that polls the same hub once a second is the baseline.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail, ensure};
-use clap::{Args, ValueEnum};
+use anyhow::{Context as _, ensure};
+use clap::Args;
+use plexus_store::Durability;
 use plexus_testkit::hub_process::HubProcess;
-use plexus_testkit::rpc::Rpc;
+use plexus_testkit::rpc::{Listener, Rpc};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::bench_dir;
+use crate::bench_dir::{self, setting};
 use crate::figures::Figures;
-
-/// The largest ratio of a permit to a bare sync.
-const GOAL: f64 = 10.0;
-
-/// When each answer was sent, by tool_use_id, and the times of the syncs before them.
-type Answered = (HashMap<String, u64>, Vec<Duration>);
+use crate::kept_connection::KeptConnection;
+use crate::report::{Limit, Report, progress};
 
 #[derive(Args)]
 pub(crate) struct PermitArgs {
-    /// Number of permits in each measurement
+    /// Answers per row
     #[arg(long, default_value_t = 1000)]
     permits: usize,
 
-    /// Number of concurrent children in the second measurement
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(2..))]
-    children: u16,
-
-    /// Durability of a commit; default: measure both
-    #[arg(long, value_enum)]
-    durability: Option<Durability>,
+    /// Number of rounds
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
 }
 
-/// The setting with the same name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Durability {
-    Full,
-    Normal,
+/// How the open approvals are answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pace {
+    /// One after another. All others stay open.
+    Single,
+    /// All at the same time, then all again.
+    AllAtOnce,
 }
 
-#[expect(clippy::print_stdout, reason = "a benchmark prints its results")]
-pub(crate) async fn run(args: &PermitArgs) -> anyhow::Result<ExitCode> {
-    let mut kept = true;
-    for durability in [Durability::Full, Durability::Normal] {
-        if args.durability.is_some_and(|only| only != durability) {
-            continue;
-        }
-        let name = format!("{durability:?}").to_lowercase();
-        let dir = bench_dir::on_a_disk()?;
-        let hub = bench_dir::start_hub(dir.path(), &format!("durability = \"{name}\"\n")).await?;
-        let (one, sync) = measure(&hub, dir.path(), 1, args.permits).await?;
-        let (several, _) = measure(&hub, dir.path(), args.children.into(), args.permits).await?;
-        println!("durability = \"{name}\"");
-        println!("  fdatasync of 4 KiB appended     {sync}");
-        println!("  respond → tool, one by one      {one}");
-        println!("  respond → tool, {:2} children     {several}", args.children);
-        let ratio = one.ratio_to(&sync);
-        println!("  p50 of a permit is {ratio:.1} × that of the bare sync (goal: within {GOAL:.0})");
-        kept &= ratio <= GOAL;
+/// A measurement: this many open approvals, and how they are answered.
+struct Case {
+    open: usize,
+    pace: Pace,
+}
+
+const CASES: &[Case] = &[
+    Case { open: 1, pace: Pace::Single },
+    Case { open: 8, pace: Pace::Single },
+    Case { open: 64, pace: Pace::Single },
+    Case { open: 8, pace: Pace::AllAtOnce },
+    Case { open: 64, pace: Pace::AllAtOnce },
+];
+
+impl Case {
+    fn name(&self, durability: Durability) -> String {
+        let Self { open, pace } = self;
+        let pace = match pace {
+            Pace::Single => "open",
+            Pace::AllAtOnce => "answered at once",
+        };
+        format!("Plexus, {}, {open} {pace}", setting(durability))
     }
-    Ok(if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+pub(crate) async fn run(args: &PermitArgs) -> anyhow::Result<ExitCode> {
+    let mut report = Report::new(
+        "permit",
+        "From `respond` to the start of the tool, with scripted agents",
+        "the agent's own work and the time of the person. With n open, all of them belong to different children.",
+    );
+    for durability in [Durability::Full, Durability::Normal] {
+        measure(&mut report, durability, args).await?;
+    }
+    let waits = polled(args.permits.min(20)).await?;
+    let polled = Figures::of(waits);
+    report.times("poll once a second", &polled);
+    let one = report.rows.iter().find(|row| row.name.contains("1 open")).map_or(f64::NAN, |row| row.p50);
+    let times = polled.p50.as_secs_f64() * 1000.0 / one;
+    report.goal(
+        "a poll once a second, compared with Plexus, full, 1 open",
+        "×",
+        &[times],
+        Limit::AtLeast(200.0),
+    );
+    report.finish()
+}
+
+async fn measure(report: &mut Report, durability: Durability, args: &PermitArgs) -> anyhow::Result<()> {
+    let mut syncs = Vec::new();
+    let mut times: Vec<Vec<Vec<Duration>>> = CASES.iter().map(|_| Vec::new()).collect();
+    for round in 0..args.rounds {
+        for (case, times) in CASES.iter().zip(&mut times) {
+            progress(&format!("round {} of {}: {}", round + 1, args.rounds, case.name(durability)));
+            let dir = bench_dir::on_a_disk()?;
+            let config = format!("durability = \"{}\"\n", setting(durability));
+            let hub = bench_dir::start_hub(dir.path(), &config).await?;
+            let mut appended = File::create(dir.path().join("appended"))?;
+            for _ in 0..50 {
+                syncs.push(bench_dir::bare_sync(&mut appended)?);
+            }
+            times.push(waits(&hub, dir.path(), case, args.permits / args.rounds).await?);
+        }
+    }
+    report.times(format!("fdatasync of 4 KiB ({})", setting(durability)), &Figures::of(syncs));
+    for (case, times) in CASES.iter().zip(&times) {
+        report.times(case.name(durability), &Figures::of(times.concat()));
+    }
+    for (case, times) in CASES.iter().zip(&times) {
+        let (percentile, limit) = match case {
+            Case { open: 1, .. } => ("p50", Limit::AtMost(1.0)),
+            Case { open: 8, .. } => ("p50", Limit::AtMost(2.0)),
+            Case { .. } => ("p99", Limit::AtMost(5.0)),
+        };
+        let figures = times.iter().map(|times| Figures::of(times.clone()));
+        let of_round = |figures: Figures| if percentile == "p50" { figures.p50 } else { figures.p99 };
+        let rounds: Vec<f64> = figures.map(|figures| of_round(figures).as_secs_f64() * 1000.0).collect();
+        report.goal(format!("{}, {percentile}", case.name(durability)), "ms", &rounds, limit);
+    }
+    Ok(())
 }
 
 /// The waiting times of a single child on an idle hub. `round` makes its name unique.
@@ -76,35 +131,64 @@ pub(crate) async fn waits_of_one(
     round: usize,
     permits: usize,
 ) -> anyhow::Result<Vec<Duration>> {
-    let rpc = Rpc::new(hub.url(), &hub.token()?);
-    let create = child_params(&format!("child-{round}"), dir, permits);
-    let (sent, _) = supervise(rpc, create, None).await?;
-    waits(dir, sent, permits)
+    let sent =
+        answered(hub, dir, &format!("round-{round}"), &Case { open: 1, pace: Pace::Single }, permits).await?;
+    waits_in_log(dir, &sent)
 }
 
-/// Answers `permits` approvals of this many children, each child's one after another. With a single child, a bare sync precedes each answer
-/// while nothing else runs. So both are measured on the same machine under the same load.
-async fn measure(
+async fn waits(hub: &HubProcess, dir: &Path, case: &Case, permits: usize) -> anyhow::Result<Vec<Duration>> {
+    let sent = answered(hub, dir, "child", case, permits).await?;
+    waits_in_log(dir, &sent)
+}
+
+/// Starts the children of a case and answers at least this many approvals. Returns when each answer was sent, by tool_use_id.
+async fn answered(
     hub: &HubProcess,
     dir: &Path,
-    children: usize,
+    name: &str,
+    case: &Case,
     permits: usize,
-) -> anyhow::Result<(Figures, Figures)> {
-    let mut supervisors = JoinSet::new();
-    for child in 0..children {
-        let rpc = Rpc::new(hub.url(), &hub.token()?);
-        let share = permits / children + usize::from(child < permits % children);
-        let params = child_params(&format!("child-{child}-of-{children}"), dir, share);
-        let appended = if children == 1 { Some(File::create(dir.join("appended"))?) } else { None };
-        supervisors.spawn(supervise(rpc, params, appended));
+) -> anyhow::Result<HashMap<String, u64>> {
+    let mut listener = Listener::open(hub.url(), "/events", &hub.token()?, None).await?;
+    let rpc = Rpc::new(hub.url(), &hub.token()?);
+    let per_child = permits.div_ceil(case.open);
+    for child in 0..case.open {
+        rpc.call("claudecode.create", child_params(&format!("{name}-{child}"), dir, per_child)).await?;
     }
-    let (mut sent, mut syncs) = (HashMap::new(), Vec::new());
-    while let Some(of_one) = supervisors.join_next().await {
-        let (of_one, before) = of_one??;
-        sent.extend(of_one);
-        syncs.extend(before);
+    let width = if case.pace == Pace::AllAtOnce { case.open } else { 1 };
+    let mut idle = Vec::new();
+    for _ in 0..width {
+        idle.push(KeptConnection::open(hub.url(), &hub.token()?).await?);
     }
-    Ok((Figures::of(waits(dir, sent, permits)?), Figures::of(syncs)))
+    let (mut open, mut sent) = (VecDeque::new(), HashMap::new());
+    let mut left = per_child * case.open;
+    while left > 0 {
+        // At the end fewer are open.
+        while open.len() < case.open.min(left) {
+            open.push_back(next_approval(&mut listener).await?);
+        }
+        let mut answers = JoinSet::new();
+        for _ in 0..width.min(left) {
+            let (mut connection, approval): (KeptConnection, Value) =
+                idle.pop().zip(open.pop_front()).context("one is open")?;
+            answers.spawn(async move {
+                let at = now_ns();
+                let allow = json!({"approval_id": approval["id"], "approve": true});
+                connection.call("loopback.respond", allow).await?;
+                anyhow::Ok((connection, approval["tool_use_id"].as_str().unwrap_or_default().to_owned(), at))
+            });
+        }
+        while let Some(answer) = answers.join_next().await {
+            let (connection, tool_use_id, at) = answer??;
+            idle.push(connection);
+            sent.insert(tool_use_id, at);
+            left -= 1;
+        }
+    }
+    for child in 0..case.open {
+        until_complete(&rpc, &format!("{name}-{child}")).await?;
+    }
+    Ok(sent)
 }
 
 /// The parameters of a child with this many permits.
@@ -116,47 +200,71 @@ fn child_params(name: &str, dir: &Path, permits: usize) -> Value {
     })
 }
 
+async fn next_approval(listener: &mut Listener) -> anyhow::Result<Value> {
+    loop {
+        let event = listener.next().await?.context("the stream of events ended")?;
+        let mut data: Value = serde_json::from_str(&event.data).unwrap_or_default();
+        if data["type"] == "asked" {
+            return Ok(data["approval"].take());
+        }
+    }
+}
+
+async fn until_complete(rpc: &Rpc, name: &str) -> anyhow::Result<()> {
+    let mut status = Value::Null;
+    let mut from_seq = 0;
+    while status != "complete" {
+        let poll = json!({"name": name, "from_seq": from_seq, "wait_ms": 10_000, "limit": 10_000});
+        let poll = rpc.call("claudecode.poll", poll).await?;
+        from_seq = poll["read_position"].as_u64().unwrap_or(from_seq);
+        status = poll["status"].clone();
+        ensure!(status == "running" || status == "complete", "the turn did not complete: {status}");
+    }
+    Ok(())
+}
+
 /// The time from each answer to its tool, from the log of the agents.
-fn waits(dir: &Path, mut sent: HashMap<String, u64>, permits: usize) -> anyhow::Result<Vec<Duration>> {
+fn waits_in_log(dir: &Path, sent: &HashMap<String, u64>) -> anyhow::Result<Vec<Duration>> {
     let mut waits = Vec::new();
     for line in std::fs::read_to_string(dir.join(bench_dir::LOG))?.lines() {
         let ran: Value = serde_json::from_str(line)?;
-        if let Some(sent) = sent.remove(ran["tool_use_id"].as_str().unwrap_or_default()) {
+        if let Some(sent) = sent.get(ran["tool_use_id"].as_str().unwrap_or_default()) {
             let released = ran["at_ns"].as_u64().context("the agent notes the time")?;
-            waits.push(Duration::from_nanos(released.saturating_sub(sent)));
+            waits.push(Duration::from_nanos(released.saturating_sub(*sent)));
         }
     }
-    ensure!(waits.len() == permits, "only {} of {permits} permits ran", waits.len());
+    ensure!(waits.len() == sent.len(), "only {} of {} permits ran", waits.len(), sent.len());
     Ok(waits)
 }
 
-/// Starts a child and allows all its approvals until the end of its turn.
-async fn supervise(rpc: Rpc, create: Value, mut appended: Option<File>) -> anyhow::Result<Answered> {
-    let session = rpc.call("claudecode.create", create).await?["id"].clone();
-    let (mut sent, mut syncs) = (HashMap::new(), Vec::new());
-    let mut from_seq = 0;
-    loop {
-        let poll = json!({"session_id": session, "from_seq": from_seq, "wait_ms": 10_000, "limit": 10_000});
-        let poll = rpc.call("claudecode.poll", poll).await?;
-        from_seq = poll["read_position"].as_u64().unwrap_or(from_seq);
-        match poll["status"].as_str() {
-            Some("complete") => return Ok((sent, syncs)),
-            Some("running" | "awaiting_permission") => {}
-            _ => bail!("the turn did not complete: {poll}"),
-        }
-        for approval in poll["pending_approvals"].as_array().into_iter().flatten() {
-            let id = approval["tool_use_id"].as_str().unwrap_or_default().to_owned();
-            if sent.contains_key(&id) {
-                continue;
+/// The waits under a supervisor that looks for the answer once a second: from `respond` until the supervisor finds the decision, in the same
+/// store.
+async fn polled(permits: usize) -> anyhow::Result<Vec<Duration>> {
+    progress("a poll once a second");
+    let dir = bench_dir::on_a_disk()?;
+    let hub = bench_dir::start_hub(dir.path(), "durability = \"full\"\n").await?;
+    let mut listener = Listener::open(hub.url(), "/events", &hub.token()?, None).await?;
+    let rpc = Rpc::new(hub.url(), &hub.token()?);
+    rpc.call("claudecode.create", child_params("child", dir.path(), permits)).await?;
+    let mut waits = Vec::new();
+    for number in 0..permits {
+        let approval = next_approval(&mut listener).await?;
+        let mut ticks = tokio::time::interval(Duration::from_secs(1));
+        ticks.tick().await;
+        // The answers are spread evenly over the second.
+        tokio::time::sleep(Duration::from_secs(1) * (number as u32) / (permits as u32)).await;
+        let sent = now_ns();
+        rpc.call("loopback.respond", json!({"approval_id": approval["id"], "approve": true})).await?;
+        loop {
+            ticks.tick().await;
+            let found = rpc.call("loopback.get", json!({"approval_id": approval["id"]})).await?;
+            if found["approval"]["status"] != "pending" {
+                break;
             }
-            if let Some(file) = &mut appended {
-                syncs.push(bench_dir::bare_sync(file)?);
-            }
-            sent.insert(id, now_ns());
-            let allow = json!({"approval_id": approval["id"], "approve": true});
-            rpc.call("loopback.respond", allow).await?;
         }
+        waits.push(Duration::from_nanos(now_ns() - sent));
     }
+    Ok(waits)
 }
 
 fn now_ns() -> u64 {

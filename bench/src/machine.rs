@@ -1,0 +1,49 @@
+//! Describes the machine and the programs of a run, so that a reader of the results knows what was measured.
+
+use std::process::Command;
+
+use serde::{Deserialize, Serialize};
+
+/// The hardware and the kernel.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Machine {
+    pub(crate) processor: String,
+    pub(crate) cores: usize,
+    pub(crate) memory_gib: f64,
+    pub(crate) kernel: String,
+    /// When the run ended, in seconds since 1970.
+    pub(crate) at: u64,
+}
+
+impl Machine {
+    pub(crate) fn this() -> Self {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let field = |text: &str, name: &str| {
+            let line = text.lines().find(|line| line.starts_with(name))?;
+            Some(line.split_once(':')?.1.trim().to_owned())
+        };
+        let memory = field(&read("/proc/meminfo"), "MemTotal").unwrap_or_default();
+        let kib: f64 = memory.split(' ').next().and_then(|kib| kib.parse().ok()).unwrap_or_default();
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Self {
+            processor: field(&read("/proc/cpuinfo"), "model name").unwrap_or_default(),
+            cores: std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get),
+            memory_gib: (kib / 1024.0 / 1024.0 * 10.0).round() / 10.0,
+            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            at: now.as_secs(),
+        }
+    }
+}
+
+/// The version of Plexus: the commit of the checkout, with a mark if files were changed.
+pub(crate) fn plexus_version() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let mut git = Command::new("git");
+    git.args(["-C", env!("CARGO_MANIFEST_DIR"), "describe", "--always", "--dirty", "--exclude=*"]);
+    match git.output() {
+        Ok(output) if output.status.success() => {
+            format!("{version} ({})", String::from_utf8_lossy(&output.stdout).trim())
+        }
+        _ => version.to_owned(),
+    }
+}

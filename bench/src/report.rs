@@ -1,0 +1,213 @@
+//! The result of a benchmark: rows of figures, and goals that compare them. A report is printed for people, written to `bench/results/` as
+//! JSON and drawn to `docs/benchmarks/` as SVG. A benchmark fails if it misses a goal.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+
+use crate::figures::Figures;
+use crate::machine::Machine;
+use crate::plot;
+
+/// The results of one benchmark.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Report {
+    /// The name of the benchmark, as in `cargo xtask bench NAME`.
+    pub(crate) benchmark: String,
+    /// The command that repeats this run.
+    pub(crate) command: String,
+    /// What was measured, in one sentence.
+    pub(crate) measures: String,
+    /// What the figures do not include.
+    pub(crate) leaves_out: String,
+    pub(crate) machine: Machine,
+    /// The programs that were measured, and their versions.
+    pub(crate) versions: Vec<(String, String)>,
+    /// The seed of the random choices; 0 if there are none.
+    pub(crate) seed: u64,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) goals: Vec<Goal>,
+}
+
+/// Figures of one thing.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) unit: String,
+    pub(crate) p50: f64,
+    pub(crate) p90: f64,
+    pub(crate) p99: f64,
+    /// The number of measurements.
+    pub(crate) count: usize,
+}
+
+/// A value that must not be larger, or not smaller, than a limit.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Goal {
+    pub(crate) what: String,
+    pub(crate) unit: String,
+    pub(crate) value: f64,
+    /// The smallest and the largest value of a round, if there are several rounds.
+    pub(crate) range: Option<(f64, f64)>,
+    pub(crate) limit: Limit,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Limit {
+    AtMost(f64),
+    AtLeast(f64),
+    /// There is no goal for this value.
+    None,
+}
+
+impl Report {
+    /// An empty report about this benchmark on this machine.
+    pub(crate) fn new(benchmark: &str, measures: &str, leaves_out: &str) -> Self {
+        let arguments: Vec<String> = std::env::args().skip(2).collect();
+        let dashes = if arguments.is_empty() { "" } else { " -- " };
+        Self {
+            benchmark: benchmark.to_owned(),
+            command: format!("cargo xtask bench {benchmark}{dashes}{}", arguments.join(" ")),
+            measures: measures.to_owned(),
+            leaves_out: leaves_out.to_owned(),
+            machine: Machine::this(),
+            versions: vec![("Plexus".to_owned(), crate::machine::plexus_version())],
+            seed: 0,
+            rows: Vec::new(),
+            goals: Vec::new(),
+        }
+    }
+
+    /// Adds durations.
+    pub(crate) fn times(&mut self, name: impl Into<String>, figures: &Figures) {
+        let [p50, p90, p99] = [figures.p50, figures.p90, figures.p99].map(|time| time.as_secs_f64() * 1000.0);
+        let (name, unit) = (name.into(), "ms".to_owned());
+        self.rows.push(Row { name, unit, p50, p90, p99, count: figures.count });
+    }
+
+    /// Adds values of another unit.
+    pub(crate) fn values(&mut self, name: impl Into<String>, unit: &str, values: &[f64]) {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let at = |percent: usize| percentile(&sorted, percent);
+        let (name, unit) = (name.into(), unit.to_owned());
+        self.rows.push(Row { name, unit, p50: at(50), p90: at(90), p99: at(99), count: values.len() });
+    }
+
+    /// Adds a goal for the median of these values, one per round.
+    pub(crate) fn goal(&mut self, what: impl Into<String>, unit: &str, rounds: &[f64], limit: Limit) {
+        let mut sorted = rounds.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let range = match (sorted.first(), sorted.last()) {
+            (Some(first), Some(last)) if sorted.len() > 1 => Some((*first, *last)),
+            _ => None,
+        };
+        let value = percentile(&sorted, 50);
+        self.goals.push(Goal { what: what.into(), unit: unit.to_owned(), value, range, limit });
+    }
+
+    /// Prints the report, writes its files, and fails if a goal is missed.
+    pub(crate) fn finish(&self) -> anyhow::Result<ExitCode> {
+        self.print();
+        let root = root();
+        let results = root.join("bench/results");
+        std::fs::create_dir_all(&results).context("bench/results")?;
+        let json = serde_json::to_string_pretty(self)?;
+        std::fs::write(results.join(format!("{}.json", self.benchmark)), json + "\n")?;
+        let plots = root.join("docs/benchmarks");
+        std::fs::create_dir_all(&plots).context("docs/benchmarks")?;
+        std::fs::write(plots.join(format!("{}.svg", self.benchmark)), plot::bars(self))?;
+        Ok(if self.goals.iter().all(Goal::is_reached) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    #[expect(clippy::print_stdout, reason = "a benchmark prints its results")]
+    fn print(&self) {
+        println!("{}", self.measures);
+        println!("  {:44} {:>11} {:>11} {:>11} {:>8}", "", "p50", "p90", "p99", "count");
+        for Row { name, unit, p50, p90, p99, count } in &self.rows {
+            let [p50, p90, p99] = [p50, p90, p99].map(|value| shown(*value));
+            println!("  {name:44} {p50:>11} {p90:>11} {p99:>11} {count:>8}   {unit}");
+        }
+        for goal in &self.goals {
+            println!("  {goal}");
+        }
+        println!("  not included: {}", self.leaves_out);
+    }
+}
+
+impl Goal {
+    pub(crate) fn is_reached(&self) -> bool {
+        match self.limit {
+            Limit::AtMost(limit) => self.value <= limit,
+            Limit::AtLeast(limit) => self.value >= limit,
+            Limit::None => true,
+        }
+    }
+}
+
+impl std::fmt::Display for Goal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {} {}", self.what, shown(self.value), self.unit)?;
+        if let Some((from, to)) = self.range {
+            write!(f, " (rounds: {} to {})", shown(from), shown(to))?;
+        }
+        let missed = if self.is_reached() { "" } else { ", missed" };
+        match self.limit {
+            Limit::AtMost(limit) => write!(f, "; goal: at most {}{missed}", shown(limit)),
+            Limit::AtLeast(limit) => write!(f, "; goal: at least {}{missed}", shown(limit)),
+            Limit::None => Ok(()),
+        }
+    }
+}
+
+/// Prints what a long benchmark is doing.
+#[expect(clippy::print_stderr, reason = "a benchmark shows its progress")]
+pub(crate) fn progress(what: &str) {
+    eprintln!("bench: {what}");
+}
+
+/// The root directory of the checkout.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(1).map(Path::to_owned).unwrap_or_default()
+}
+
+fn percentile(sorted: &[f64], percent: usize) -> f64 {
+    let index = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
+    sorted.get(index).copied().unwrap_or_default()
+}
+
+/// A number with about three significant digits.
+pub(crate) fn shown(value: f64) -> String {
+    match value.abs() {
+        1000.0.. => format!("{value:.0}"),
+        100.0.. => format!("{value:.1}"),
+        10.0.. => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn goal(value: f64, limit: Limit) -> Goal {
+        Goal { what: "a".to_owned(), unit: "×".to_owned(), value, range: None, limit }
+    }
+
+    #[test]
+    fn a_goal_is_reached_at_its_limit() {
+        assert!(goal(2.0, Limit::AtMost(2.0)).is_reached());
+        assert!(!goal(2.1, Limit::AtMost(2.0)).is_reached());
+        assert!(goal(2.0, Limit::AtLeast(2.0)).is_reached());
+        assert!(!goal(1.9, Limit::AtLeast(2.0)).is_reached());
+        assert!(goal(9.0, Limit::None).is_reached());
+    }
+
+    #[test]
+    fn a_missed_goal_says_so() {
+        assert_eq!(goal(2.1, Limit::AtMost(2.0)).to_string(), "a: 2.100 ×; goal: at most 2.000, missed");
+    }
+}

@@ -1,0 +1,266 @@
+//! The time of a tool call of a real CLI, under each way to gate it. All contenders run at the same time, and the model lets them work in
+//! turn, call by call, so that each is measured under the same load. The model also takes the times, so that starting a child does not count.
+
+mod bare_host;
+mod call_model;
+mod hub_host;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use clap::Args;
+use futures::future::try_join_all;
+use plexus_claude::{Gate, TESTED_VERSIONS};
+use plexus_store::Durability;
+use plexus_testkit::claude;
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use crate::bench_dir::{self, setting};
+use crate::figures::Figures;
+use crate::peers::Sdk;
+use crate::report::{Limit, Report, progress};
+use crate::tool_call::call_model::{CallModel, Held, created_file, prompt};
+use crate::tool_call::hub_host::Channel;
+
+/// The pause after each call, in which its contender stores its result.
+const SETTLE: Duration = Duration::from_millis(10);
+
+#[derive(Args)]
+pub(crate) struct ToolCallArgs {
+    /// Tool calls of each child
+    #[arg(long, default_value_t = 200)]
+    calls: usize,
+
+    /// Children at once
+    #[arg(long, default_value_t = 1)]
+    children: usize,
+
+    /// Number of rounds, each with new processes
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+
+    /// Version of Claude Code; default: the newest that is tested
+    #[arg(long)]
+    cli: Option<String>,
+
+    /// Only contenders whose name contains this text; the instant host always runs
+    #[arg(long)]
+    only: Option<String>,
+}
+
+/// A way to run children.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Contender {
+    Ungated,
+    Instant,
+    Sdk(Sdk),
+    Plexus(Channel, Durability),
+}
+
+const CONTENDERS: &[Contender] = &[
+    Contender::Ungated,
+    Contender::Instant,
+    Contender::Sdk(Sdk::TypeScript),
+    Contender::Sdk(Sdk::Python),
+    Contender::Plexus(Channel::Control, Durability::Full),
+    Contender::Plexus(Channel::Control, Durability::Normal),
+    Contender::Plexus(Channel::Mcp, Durability::Full),
+    Contender::Plexus(Channel::Mcp, Durability::Normal),
+];
+
+impl fmt::Display for Contender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ungated => f.write_str("ungated"),
+            Self::Instant => f.write_str("instant host"),
+            Self::Sdk(sdk) => sdk.fmt(f),
+            Self::Plexus(channel, durability) => write!(f, "Plexus, {channel}, {}", setting(*durability)),
+        }
+    }
+}
+
+impl Contender {
+    /// The contenders to compare this one with.
+    fn goals(self) -> Vec<(Self, Limit)> {
+        match self {
+            Self::Ungated => Vec::new(),
+            Self::Instant => vec![(Self::Ungated, Limit::None)],
+            Self::Sdk(_) => vec![(Self::Instant, Limit::None)],
+            Self::Plexus(channel, _) => {
+                let limit = match channel {
+                    Channel::Control => 1.02,
+                    Channel::Mcp => 1.04,
+                };
+                vec![
+                    (Self::Instant, Limit::AtMost(limit)),
+                    (Self::Sdk(Sdk::TypeScript), Limit::AtMost(1.0)),
+                    (Self::Sdk(Sdk::Python), Limit::AtMost(1.0)),
+                ]
+            }
+        }
+    }
+}
+
+/// The children of one contender.
+#[derive(Debug, Clone)]
+struct Work {
+    claude: PathBuf,
+    /// A directory with `home`, `work` and `data`.
+    dir: PathBuf,
+    model_url: String,
+    /// The numbers of the children.
+    children: Range<usize>,
+}
+
+/// Call times of each contender.
+type Times = HashMap<Contender, Vec<Duration>>;
+
+pub(crate) async fn run(args: &ToolCallArgs) -> anyhow::Result<ExitCode> {
+    let newest = TESTED_VERSIONS.last().copied().unwrap_or_default();
+    let version = args.cli.as_deref().unwrap_or(newest);
+    let claude = claude(version).with_context(|| format!("Claude Code {version} is not in the cache"))?;
+    let is_chosen = |contender: &Contender| {
+        let name = contender.to_string();
+        *contender == Contender::Instant || args.only.as_ref().is_none_or(|only| name.contains(only))
+    };
+    let contenders: Vec<Contender> = CONTENDERS.iter().copied().filter(is_chosen).collect();
+    let mut rounds = Vec::new();
+    for round in 0..args.rounds {
+        progress(&format!("round {} of {}: starting the children", round + 1, args.rounds));
+        rounds.push(measure(&contenders, &claude, args).await?);
+    }
+    report(args, version, &contenders, &rounds).finish()
+}
+
+/// Runs all contenders at the same time. Their children wait at the model except when it is their contender's turn.
+async fn measure(contenders: &[Contender], claude: &Path, args: &ToolCallArgs) -> anyhow::Result<Times> {
+    let dir = bench_dir::on_a_disk()?;
+    let mut model = CallModel::start(args.calls).await?;
+    let mut hosts = JoinSet::new();
+    let group = |at: usize| at * args.children..(at + 1) * args.children;
+    for (at, contender) in contenders.iter().enumerate() {
+        let own = dir.path().join(at.to_string());
+        for folder in ["home", "work", "data"] {
+            std::fs::create_dir_all(own.join(folder))?;
+        }
+        let work =
+            Work { claude: claude.to_owned(), dir: own, model_url: model.url.clone(), children: group(at) };
+        hosts.spawn(contender.run(work));
+    }
+    let total = contenders.len() * args.children;
+    let mut waiting = HashMap::new();
+    let mut times = Times::new();
+    for step in 0..=args.calls {
+        if step % 50 == 0 {
+            progress(&format!("call {step} of {}", args.calls));
+        }
+        // Before the first step, and after a host has failed, requests are missing.
+        while waiting.len() < total {
+            let held = next(&mut model, &mut hosts).await?;
+            ensure!(held.step == step, "child {} sent request {} instead of {step}", held.child, held.step);
+            waiting.insert(held.child, held);
+        }
+        for turn in 0..contenders.len() {
+            // Each contender is first in some step.
+            let at = (turn + step) % contenders.len();
+            let released = group(at).filter_map(|child| Some((child, waiting.remove(&child)?.release())));
+            let (children, released): (Vec<usize>, Vec<_>) = released.unzip();
+            let answered: HashMap<usize, Instant> =
+                children.into_iter().zip(try_join_all(released).await?).collect();
+            if step == args.calls {
+                continue;
+            }
+            for _ in group(at) {
+                let held = next(&mut model, &mut hosts).await?;
+                let answered = answered.get(&held.child).context("another contender's turn")?;
+                times
+                    .entry(contenders[at])
+                    .or_default()
+                    .push(held.arrived.saturating_duration_since(*answered));
+                waiting.insert(held.child, held);
+            }
+            // The contender's work after its call does not delay the next one.
+            tokio::time::sleep(SETTLE).await;
+        }
+    }
+    while let Some(ended) = hosts.join_next().await {
+        ended??;
+    }
+    for (at, contender) in contenders.iter().enumerate() {
+        for (child, call) in group(at).flat_map(|child| (0..args.calls).map(move |call| (child, call))) {
+            let file = dir.path().join(at.to_string()).join("work").join(created_file(child, call));
+            ensure!(file.exists(), "{contender}: call {call} of child {child} did not run");
+        }
+    }
+    Ok(times)
+}
+
+/// The next request to the model, or the error of a host.
+async fn next(model: &mut CallModel, hosts: &mut JoinSet<anyhow::Result<()>>) -> anyhow::Result<Held> {
+    loop {
+        tokio::select! {
+            biased;
+            Some(ended) = hosts.join_next() => ended??,
+            held = model.next() => return held,
+        }
+    }
+}
+
+impl Contender {
+    /// Starts its children and waits for the end of their turns.
+    async fn run(self, work: Work) -> anyhow::Result<()> {
+        let done = match self {
+            Self::Ungated => bare_host::run(work, Gate::Disabled).await,
+            Self::Instant => bare_host::run(work, Gate::Callback).await,
+            Self::Sdk(sdk) => {
+                let prompts: Vec<String> = work.children.clone().map(prompt).collect();
+                let argument =
+                    json!({"claude": work.claude, "cwd": work.dir.join("work"), "prompts": prompts});
+                sdk.run("host", &argument, &work.dir.join("home"), &work.model_url).await.map(drop)
+            }
+            Self::Plexus(channel, durability) => hub_host::run(&work, channel, durability).await,
+        };
+        done.with_context(|| self.to_string())
+    }
+}
+
+fn report(args: &ToolCallArgs, version: &str, contenders: &[Contender], rounds: &[Times]) -> Report {
+    let name =
+        if args.children == 1 { "tool-call".to_owned() } else { format!("tool-call-{}", args.children) };
+    let measures = format!(
+        "One Bash call of Claude Code {version}, {} at once: from the model's answer to the next request",
+        args.children
+    );
+    let mut report = Report::new(
+        &name,
+        &measures,
+        "starting a child, the model's own time, and work after the next request to the model. The SDKs decide in `canUseTool`, which Claude \
+         Code calls only for calls that its own rules do not allow; the instant host and Plexus see every call.",
+    );
+    report.versions.push(("Claude Code".to_owned(), version.to_owned()));
+    report.versions.extend(Sdk::versions());
+    let median = |contender: Contender| {
+        let of_round = move |times: &Times| Figures::of(times.get(&contender).cloned().unwrap_or_default());
+        rounds.iter().map(move |times| of_round(times).p50.as_secs_f64())
+    };
+    for contender in contenders {
+        let all = rounds.iter().filter_map(|times| times.get(contender)).flatten().copied().collect();
+        report.times(contender.to_string(), &Figures::of(all));
+    }
+    for &contender in contenders {
+        for (other, limit) in contender.goals() {
+            if contenders.contains(&other) {
+                let ratios: Vec<f64> =
+                    median(contender).zip(median(other)).map(|(own, other)| own / other).collect();
+                report.goal(format!("{contender}, compared with {other}"), "×", &ratios, limit);
+            }
+        }
+    }
+    report
+}
