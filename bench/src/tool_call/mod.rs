@@ -52,6 +52,10 @@ pub(crate) struct ToolCallArgs {
     /// Only contenders whose name contains this text; the instant host always runs
     #[arg(long)]
     only: Option<String>,
+
+    /// Additional lines for the `plexus.toml` of the hubs
+    #[arg(long, default_value = "")]
+    config: String,
 }
 
 /// A way to run children.
@@ -116,6 +120,8 @@ struct Work {
     model_url: String,
     /// The numbers of the children.
     children: Range<usize>,
+    /// Additional settings of a hub.
+    config: String,
 }
 
 /// Call times of each contender.
@@ -149,8 +155,13 @@ async fn measure(contenders: &[Contender], claude: &Path, args: &ToolCallArgs) -
         for folder in ["home", "work", "data"] {
             std::fs::create_dir_all(own.join(folder))?;
         }
-        let work =
-            Work { claude: claude.to_owned(), dir: own, model_url: model.url.clone(), children: group(at) };
+        let work = Work {
+            claude: claude.to_owned(),
+            dir: own,
+            model_url: model.url.clone(),
+            children: group(at),
+            config: args.config.clone(),
+        };
         hosts.spawn(contender.run(work));
     }
     let total = contenders.len() * args.children;

@@ -10,7 +10,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use plexus_agent::{Entry, Journal};
 use plexus_book::Meter as _;
+use plexus_claude::{Block, Incoming};
 use plexus_protocol::{Error, ErrorKind, SessionId};
 use plexus_store::{Change, Committed, StoreError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -29,6 +31,8 @@ pub(super) const BATCH_BYTES: usize = 256 * 1024;
 const SMALL_BATCH_BYTES: usize = 8 * 1024;
 /// How long a session waits for such a permit before it reads a small batch without one.
 const PERMIT_WITHIN: Duration = Duration::from_millis(100);
+/// How long the message with a tool call waits for the request of that call.
+const CALL_REQUEST_WITHIN: Duration = Duration::from_millis(20);
 /// The pauses between tries to store or send something.
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(50);
 pub(super) const MAX_PAUSE: Duration = Duration::from_secs(1);
@@ -154,7 +158,7 @@ impl Owner {
             None => None,
         };
         let limit = if permit.is_some() { BATCH_BYTES } else { SMALL_BATCH_BYTES };
-        let entries = match child.journal.read(limit) {
+        let mut entries = match child.journal.read(limit) {
             Ok(entries) => entries,
             Err(error) => {
                 tracing::error!(session = %self.machine.id(), %error, "cannot read the journal of an agent; \
@@ -168,6 +172,9 @@ impl Owner {
             return Ok(Unread::None);
         }
         self.reading = permit;
+        if self.machine.config().loopback_enabled {
+            add_call_requests(&mut child.journal, &mut entries).await;
+        }
         self.take_answers();
         self.step(Input::Lines(entries)).await?;
         Ok(Unread::Maybe)
@@ -238,6 +245,23 @@ impl Owner {
             && let Err(error) = keeper.terminate()
         {
             tracing::error!(session = %self.machine.id(), %error, "cannot stop an agent");
+        }
+    }
+}
+
+/// Waits for the request that Claude Code sends a few milliseconds after the message with a tool call, so that one commit stores both.
+async fn add_call_requests(journal: &mut Journal, entries: &mut Vec<Entry>) {
+    let announces_call = |entries: &[Entry]| {
+        let is_call = |block: &Block| matches!(block, Block::ToolUse { .. });
+        matches!(entries.last(), Some(Entry { message: Incoming::Assistant(message), .. }) if message.blocks.iter().any(is_call))
+    };
+    let deadline = Instant::now() + CALL_REQUEST_WITHIN;
+    while announces_call(entries) && tokio::time::timeout_at(deadline.into(), journal.changed()).await.is_ok()
+    {
+        match journal.read(SMALL_BATCH_BYTES) {
+            Ok(more) => entries.extend(more),
+            // The next read meets the error again.
+            Err(_) => return,
         }
     }
 }

@@ -70,6 +70,20 @@ impl Batch {
         self.line.end - self.line.start
     }
 
+    /// Whether nothing has to be stored, sent or answered.
+    pub(super) fn is_quiet(&self) -> bool {
+        let Self { before, changes, after, .. } = self;
+        let AfterLines { operation: _, gate, hooks, lines, replies, readiness, alarm } = after;
+        before.is_empty()
+            && changes.is_empty()
+            && gate.is_empty()
+            && hooks.is_empty()
+            && lines.is_empty()
+            && replies.is_empty()
+            && *readiness == Readiness::Unchanged
+            && alarm.is_none()
+    }
+
     fn operation(&self) -> &'static str {
         let any = |notable: fn(&Change) -> bool| self.changes.iter().any(notable);
         if any(|change| matches!(change, Change::Ask(_))) {
@@ -101,7 +115,11 @@ impl Machine {
             self.send(line);
         }
         self.kill_point(operation, "read");
-        self.commit_then(batch.changes, AfterCommit::Lines(Box::new(batch.after)));
+        if batch.changes.is_empty() {
+            self.on_lines_stored(batch.after, &Committed::default());
+        } else {
+            self.commit_then(batch.changes, AfterCommit::Lines(Box::new(batch.after)));
+        }
     }
 
     pub(super) fn on_lines_stored(&mut self, after: AfterLines, committed: &Committed) {
@@ -134,7 +152,8 @@ impl Machine {
         let mut batch = Batch::default();
         let before = self.turn.as_ref().map(|turn| (turn.number, turn.progress.clone()));
         let limit = self.shared.settings.limits.event_bytes;
-        let mut end_offset = 0;
+        let start_offset = entries.first().map_or(0, |entry| entry.start);
+        let mut end_offset = start_offset;
         for entry in entries {
             let Entry { mut message, start, end } = entry;
             end_offset = end;
@@ -146,8 +165,15 @@ impl Machine {
         }
         self.restart_stall_timer();
         self.update_clock();
-        let after = self.turn.as_ref().map(|turn| (turn.number, turn.progress.clone()));
-        if after.is_some() && after != before {
+        let same_turn =
+            before.as_ref().map(|(number, _)| *number) == self.turn.as_ref().map(|turn| turn.number);
+        let progress_before = before.as_ref().map(|(_, progress)| progress);
+        if same_turn && self.postpone(&batch, progress_before, end_offset - start_offset) {
+            return batch;
+        }
+        let unstored_cost = self.take_unstored_cost();
+        let changed = !same_turn || self.turn.as_ref().map(|turn| &turn.progress) != progress_before;
+        if self.turn.is_some() && (changed || unstored_cost) {
             batch.changes.push(self.progress());
         }
         batch.changes.push(Change::JournalOffset(key, end_offset));

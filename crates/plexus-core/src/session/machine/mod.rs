@@ -18,6 +18,7 @@ mod lines;
 mod model_trouble;
 mod process;
 mod progress;
+mod quiet_lines;
 mod recovery;
 mod request;
 mod risks;

@@ -8,6 +8,7 @@ use plexus_claude::{Gate, Initialize, ResumedSystemPrompt, SentId, Version};
 use plexus_store::{Change, RunKey, RunState};
 use serde_json::json;
 
+use super::quiet_lines::Unstored;
 use super::running_cost::CostRequest;
 use super::settings::Setting;
 use super::{Cause, Effect, Machine, Prepared, StartFailure, Started};
@@ -59,6 +60,8 @@ pub(super) struct Process {
     pub(super) version: Option<Version>,
     /// Whether it can be asked for its cost.
     pub(super) cost_request: CostRequest,
+    /// What was read from it since the last commit.
+    pub(super) unstored: Unstored,
     /// The settings it was started with; empty when an earlier hub started it.
     pub(super) launched_with: Vec<Setting>,
 }
@@ -93,6 +96,7 @@ impl Machine {
             stall_by: None,
             version: None,
             cost_request: CostRequest::default(),
+            unstored: Unstored::default(),
             launched_with: Vec::new(),
         }
     }

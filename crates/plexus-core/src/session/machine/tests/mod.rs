@@ -10,6 +10,7 @@ mod hooks;
 mod log;
 mod mcp;
 mod process;
+mod quiet_lines;
 mod recovery;
 mod requests;
 mod routing;
