@@ -41,9 +41,9 @@ pub use model::{
     Tally, TemplateRow, TokenKey, TokenRow, TurnRow, TurnState, TurnStatus, UnfinishedCall, Verdict,
 };
 pub use slots::{OnBehalf, Slot, Slots};
-#[cfg(debug_assertions)]
-pub use sqlite::faulty_disk;
 pub use sqlite::{AuditFile, Durability, SqliteStore};
+#[cfg(debug_assertions)]
+pub use sqlite::{faulty_disk, work_count};
 
 /// Why an operation failed.
 #[derive(Debug, Clone, thiserror::Error)]

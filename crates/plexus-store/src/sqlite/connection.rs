@@ -98,6 +98,8 @@ pub(super) fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+    #[cfg(debug_assertions)]
+    super::work_count::count_statements(&connection);
     Ok(connection)
 }
 

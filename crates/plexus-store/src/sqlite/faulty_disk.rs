@@ -10,6 +10,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rusqlite::ffi;
 
+use super::work_count;
+
 /// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
@@ -174,6 +176,7 @@ unsafe extern "C" fn write(
     }
     let no_space = fails(Fault::NoSpace);
     let count = if no_space { count / 2 } else { count };
+    work_count::count_write(count);
     // SAFETY: the arguments of SQLite's own call, with no more bytes than it passed.
     let written = unsafe { write(file, bytes, count, at) };
     if no_space { ffi::SQLITE_FULL } else { written }
@@ -186,6 +189,7 @@ unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
     if fails(Fault::BrokenSync) {
         return ffi::SQLITE_IOERR_FSYNC;
     }
+    work_count::count_sync();
     // SAFETY: the arguments of SQLite's own call.
     unsafe { sync(file, flags) }
 }

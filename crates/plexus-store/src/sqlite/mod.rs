@@ -20,6 +20,8 @@ mod schema;
 mod sql;
 #[cfg(test)]
 mod tests;
+#[cfg(debug_assertions)]
+pub mod work_count;
 mod writer;
 
 use std::path::{Path, PathBuf};

@@ -218,6 +218,8 @@ fn savepoint(
         execute(connection, "ROLLBACK TO one")?;
     }
     execute(connection, "RELEASE one")?;
+    #[cfg(debug_assertions)]
+    super::work_count::count_commit();
     Ok(answer)
 }
 
