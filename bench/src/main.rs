@@ -4,9 +4,9 @@
 mod arbor;
 mod bench_dir;
 mod decisions;
+mod fan_out;
 mod figures;
 mod kept_connection;
-mod listeners;
 mod machine;
 mod peers;
 mod permit;
@@ -34,8 +34,8 @@ enum Benchmark {
     Arbor(arbor::ArborArgs),
     /// Decisions per second with many clients, in the process and over HTTP
     Decisions(decisions::DecisionsArgs),
-    /// How long a child takes to write its events, with many listeners and with none
-    Listeners(listeners::ListenersArgs),
+    /// How long an event takes to its listeners, with one and with many, and whether many listeners delay the child
+    FanOut(fan_out::FanOutArgs),
     /// The time from `respond` to the start of the tool, compared with a bare fdatasync
     Permit(permit::PermitArgs),
     /// Evaluating a call with 100 rules, compared with one parse of its JSON
@@ -51,7 +51,7 @@ async fn main() -> anyhow::Result<ExitCode> {
     match Args::parse().benchmark {
         Benchmark::Arbor(args) => arbor::run(&args).await,
         Benchmark::Decisions(args) => decisions::run(&args).await,
-        Benchmark::Listeners(args) => listeners::run(&args).await,
+        Benchmark::FanOut(args) => fan_out::run(&args).await,
         Benchmark::Permit(args) => permit::run(&args).await,
         Benchmark::Policy(args) => policy::run(&args),
         Benchmark::Retention(args) => retention::run(&args).await,

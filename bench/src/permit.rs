@@ -267,7 +267,8 @@ async fn polled(permits: usize) -> anyhow::Result<Vec<Duration>> {
     Ok(waits)
 }
 
-fn now_ns() -> u64 {
+/// The monotonic clock, which the scripted agents also use.
+pub(crate) fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

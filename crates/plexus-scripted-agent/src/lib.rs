@@ -11,6 +11,7 @@
 //! | `{"tool":"Bash","input":{…}}` | a tool call; also `"id"`, and the options below |
 //! | `{"tools":[{"tool":…},…]}` | several calls in one message, in sequence, or concurrently with `"parallel":true` |
 //! | `{"flood":{"events":10000,"bytes":100}}` | that many texts of that many bytes |
+//! | `{"clock":{"events":500,"every_ms":20}}` | that many texts, one per interval; each is the monotonic clock in nanoseconds just before it is written |
 //! | `{"big_line":BYTES}` | one text whose line is at least that long |
 //! | `{"raw":"line"}`, `{"raw_partial":"text" or [bytes]}` | verbatim output, with and without a newline |
 //! | `{"cancel_open":true}` | a permission request that is withdrawn at once, or when the file `"wait_file"` exists |

@@ -2,6 +2,7 @@
 //! plain text, and the default script for any other text. An invalid script is an error that names the step.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -13,6 +14,7 @@ pub(crate) enum Step {
     Say(String),
     Tools { calls: Vec<Call>, order: Order },
     Flood { events: usize, bytes: usize },
+    Clock { events: usize, every: Duration },
     BigLine { bytes: usize },
     Raw(Vec<u8>),
     CancelOpen { once: Option<PathBuf> },
@@ -98,6 +100,7 @@ struct StepForm {
     tools: Option<Vec<StepForm>>,
     parallel: bool,
     flood: Option<FloodForm>,
+    clock: Option<ClockForm>,
     big_line: Option<usize>,
     raw: Option<String>,
     raw_partial: Option<Value>,
@@ -116,6 +119,19 @@ struct FloodForm {
     bytes: usize,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClockForm {
+    events: usize,
+    every_ms: u64,
+}
+
+impl ClockForm {
+    fn step(self) -> Step {
+        Step::Clock { events: self.events, every: Duration::from_millis(self.every_ms) }
+    }
+}
+
 impl StepForm {
     fn step(mut self) -> Result<Step, String> {
         let order = if self.parallel { Order::AtOnce } else { Order::OneByOne };
@@ -123,6 +139,7 @@ impl StepForm {
         let mut steps: Vec<Step> = [
             self.say.take().map(Step::Say),
             self.flood.take().map(|FloodForm { events, bytes }| Step::Flood { events, bytes }),
+            self.clock.take().map(ClockForm::step),
             self.big_line.map(|bytes| Step::BigLine { bytes }),
             self.raw.take().map(|line| Step::Raw(format!("{line}\n").into_bytes())),
             self.raw_partial.take().map(bytes).transpose()?.map(Step::Raw),
@@ -229,6 +246,8 @@ mod tests {
         assert_eq!(steps[5], Step::CancelOpen { once: Some("f".into()) });
         assert_eq!(steps[6], Step::WaitFile("g".into()));
         assert_eq!(parse(r#"[{"exit":3}]"#).unwrap(), [Step::Exit(3)]);
+        let clock = Step::Clock { events: 2, every: Duration::from_millis(5) };
+        assert_eq!(parse(r#"[{"clock":{"events":2,"every_ms":5}}]"#).unwrap(), [clock]);
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use std::io::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -102,6 +103,7 @@ impl Turn<'_> {
             Step::Say(text) => self.say(&text),
             Step::Tools { calls, order } => return self.call_tools(&calls, order),
             Step::Flood { events, bytes } => self.flood(events, bytes),
+            Step::Clock { events, every } => self.clock(events, every),
             Step::BigLine { bytes } => self.big_line(bytes),
             Step::Raw(bytes) => host.write(&bytes),
             Step::CancelOpen { once } => call::cancel_open(self, once),
@@ -143,6 +145,20 @@ impl Turn<'_> {
             }
         }
         self.host.write(lines.as_bytes());
+    }
+
+    /// Writes at fixed times, so that a late text does not delay the texts after it.
+    fn clock(&self, events: usize, every: Duration) {
+        let mut due = Instant::now();
+        for _ in 0..events {
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            if self.host.is_interrupted() {
+                break;
+            }
+            let now = clock_gettime(ClockId::Monotonic);
+            self.say(&(now.tv_sec * 1_000_000_000 + now.tv_nsec).to_string());
+            due += every;
+        }
     }
 
     fn big_line(&self, bytes: usize) {

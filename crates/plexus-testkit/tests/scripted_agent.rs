@@ -315,6 +315,19 @@ async fn a_script_can_violate_the_protocol() {
 }
 
 #[tokio::test]
+async fn a_clock_writes_its_times_at_its_pace() {
+    let dirs = Dirs::new();
+    let mut agent = agent(&dirs).await;
+    agent.prompt(FIRST, &json!([{"clock":{"events":3,"every_ms":20}}]).to_string()).await;
+    agent.turn(|_| Reply::Success(json!({}))).await;
+    let texts = agent.seen.iter().filter_map(|line| line["message"]["content"][0]["text"].as_str());
+    let times: Vec<u64> = texts.filter_map(|text| text.parse().ok()).collect();
+    assert_eq!(times.len(), 3);
+    assert!(times[2] - times[0] >= 20_000_000, "{times:?}");
+    assert_eq!(agent.finish().await, Some(0));
+}
+
+#[tokio::test]
 async fn a_script_can_wait_for_a_file_and_exit_during_a_turn() {
     let dirs = Dirs::new();
     let mut agent = agent(&dirs).await;
