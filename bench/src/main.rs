@@ -6,14 +6,18 @@ mod bench_dir;
 mod decisions;
 mod fan_out;
 mod figures;
+mod held_agents;
 mod kept_connection;
 mod machine;
+mod memory;
+mod outside_agent;
 mod peers;
 mod permit;
 mod plot;
 mod policy;
 mod report;
 mod retention;
+mod scale;
 mod tool_call;
 
 use std::process::ExitCode;
@@ -42,6 +46,8 @@ enum Benchmark {
     Policy(policy::PolicyArgs),
     /// The same as `permit` while the hub removes tens of thousands of old events, compared with a hub that keeps them
     Retention(retention::RetentionArgs),
+    /// Memory and delays with thousands of open permits, and with many living sessions
+    Scale(scale::ScaleArgs),
     /// The time of a tool call of a real Claude Code: ungated, under an instant host, under the Claude Agent SDKs, and under Plexus
     ToolCall(tool_call::ToolCallArgs),
 }
@@ -55,6 +61,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         Benchmark::Permit(args) => permit::run(&args).await,
         Benchmark::Policy(args) => policy::run(&args),
         Benchmark::Retention(args) => retention::run(&args).await,
+        Benchmark::Scale(args) => scale::run(&args).await,
         Benchmark::ToolCall(args) => tool_call::run(&args).await,
     }
 }

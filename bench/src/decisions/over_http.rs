@@ -6,14 +6,14 @@ use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
 use plexus_store::Durability;
-use plexus_testkit::hub_process::HubProcess;
-use plexus_testkit::rpc::{Listener, Rpc};
+use plexus_testkit::rpc::Listener;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinSet;
 
 use crate::bench_dir::{self, setting};
 use crate::kept_connection::KeptConnection;
+use crate::outside_agent;
 
 /// The decisions per second of this many clients.
 pub(super) async fn rate(durability: Durability, clients: usize, decisions: usize) -> anyhow::Result<f64> {
@@ -22,7 +22,7 @@ pub(super) async fn rate(durability: Durability, clients: usize, decisions: usiz
     let hub = bench_dir::start_hub(dir.path(), &config).await?;
     let mut tokens = Vec::new();
     for client in 0..clients {
-        tokens.push(agent_token(&hub, dir.path(), client).await?);
+        tokens.push(outside_agent::token(&hub, dir.path(), client).await?);
     }
     let listener = Listener::open(hub.url(), "/events", &hub.token()?, None).await?;
     let (requested, to_decide) = mpsc::unbounded_channel();
@@ -47,17 +47,6 @@ pub(super) async fn rate(durability: Durability, clients: usize, decisions: usiz
     listening.abort();
     deciders.abort_all();
     Ok(made as f64 / taken.as_secs_f64())
-}
-
-/// Creates a session for an agent outside the hub. Returns its token.
-async fn agent_token(hub: &HubProcess, dir: &std::path::Path, client: usize) -> anyhow::Result<String> {
-    let rpc = Rpc::new(hub.url(), &hub.token()?);
-    let create = json!({"name": format!("agent-{client}"), "working_dir": dir.join("work")});
-    let session = rpc.call("claudecode.create", create).await?["id"].clone();
-    let configured = rpc.call("loopback.configure", json!({"session_id": session})).await?;
-    let header = &configured["mcp_config"]["mcpServers"]["plexus"]["headers"]["Authorization"];
-    let token = header.as_str().and_then(|header| header.strip_prefix("Bearer ")).context("a token")?;
-    Ok(token.to_owned())
 }
 
 /// Reads the ids of new approvals.

@@ -118,6 +118,19 @@ impl HubProcess {
         self.wait().await
     }
 
+    /// Stops it and its children with `plexus down`. Dropping it does the same, but waits only 20 s, which is too short for a thousand
+    /// children.
+    ///
+    /// # Errors
+    /// If that fails, or takes longer than `limit`.
+    pub async fn down(&mut self, limit: Duration) -> anyhow::Result<()> {
+        let mut down = Command::from(command(&self.program, &self.options, "down"));
+        let down = down.stdin(Stdio::null()).kill_on_drop(true).status();
+        let status = tokio::time::timeout(limit, down).await.context("`plexus down` takes too long")??;
+        anyhow::ensure!(status.success(), "`plexus down` failed: {status}");
+        Ok(())
+    }
+
     /// Waits until it exits by itself.
     ///
     /// # Errors
