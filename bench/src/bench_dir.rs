@@ -48,6 +48,11 @@ pub(crate) fn setting(durability: Durability) -> &'static str {
 
 /// A hub with scripted agents and these lines in its `plexus.toml`.
 pub(crate) async fn start_hub(dir: &Path, config: &str) -> anyhow::Result<HubProcess> {
+    HubProcess::start(prepare(dir, config)?).await
+}
+
+/// Creates the directories and the settings of such a hub.
+pub(crate) fn prepare(dir: &Path, config: &str) -> anyhow::Result<HubOptions> {
     for folder in ["home", "data", "work"] {
         std::fs::create_dir(dir.join(folder))?;
     }
@@ -57,5 +62,5 @@ pub(crate) async fn start_hub(dir: &Path, config: &str) -> anyhow::Result<HubPro
     let mut env = clean_env(&dir.join("home"), "http://127.0.0.1:1");
     env.push(("SCRIPTED_AGENT_LOG".to_owned(), dir.join(LOG).display().to_string()));
     let claude = binaries::scripted_agent()?;
-    HubProcess::start(HubOptions { data_dir, claude, extra_args: Vec::new(), env }).await
+    Ok(HubOptions { data_dir, claude, extra_args: Vec::new(), env })
 }

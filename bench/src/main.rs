@@ -7,6 +7,7 @@ mod decisions;
 mod fan_out;
 mod figures;
 mod held_agents;
+mod history;
 mod kept_connection;
 mod machine;
 mod memory;
@@ -18,6 +19,7 @@ mod policy;
 mod report;
 mod retention;
 mod scale;
+mod stored_history;
 mod tool_call;
 
 use std::process::ExitCode;
@@ -40,6 +42,8 @@ enum Benchmark {
     Decisions(decisions::DecisionsArgs),
     /// How long an event takes to its listeners, with one and with many, and whether many listeners delay the child
     FanOut(fan_out::FanOutArgs),
+    /// Decisions and reads on a hub with a large stored history, compared with one turn
+    History(history::HistoryArgs),
     /// The time from `respond` to the start of the tool, compared with a bare fdatasync
     Permit(permit::PermitArgs),
     /// Evaluating a call with 100 rules, compared with one parse of its JSON
@@ -58,6 +62,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         Benchmark::Arbor(args) => arbor::run(&args).await,
         Benchmark::Decisions(args) => decisions::run(&args).await,
         Benchmark::FanOut(args) => fan_out::run(&args).await,
+        Benchmark::History(args) => history::run(&args).await,
         Benchmark::Permit(args) => permit::run(&args).await,
         Benchmark::Policy(args) => policy::run(&args),
         Benchmark::Retention(args) => retention::run(&args).await,
