@@ -19,6 +19,7 @@ mod policy;
 mod report;
 mod retention;
 mod scale;
+mod start;
 mod stored_history;
 mod tool_call;
 
@@ -52,6 +53,8 @@ enum Benchmark {
     Retention(retention::RetentionArgs),
     /// Memory and delays with thousands of open permits, and with many living sessions
     Scale(scale::ScaleArgs),
+    /// From the start of the process to ready: empty, with history, and with agents to recover; idle memory and size
+    Start(start::StartArgs),
     /// The time of a tool call of a real Claude Code: ungated, under an instant host, under the Claude Agent SDKs, and under Plexus
     ToolCall(tool_call::ToolCallArgs),
 }
@@ -67,6 +70,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         Benchmark::Policy(args) => policy::run(&args),
         Benchmark::Retention(args) => retention::run(&args).await,
         Benchmark::Scale(args) => scale::run(&args).await,
+        Benchmark::Start(args) => start::run(&args).await,
         Benchmark::ToolCall(args) => tool_call::run(&args).await,
     }
 }
