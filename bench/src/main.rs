@@ -4,6 +4,7 @@
 mod arbor;
 mod bench_dir;
 mod decisions;
+mod events;
 mod fan_out;
 mod figures;
 mod held_agents;
@@ -45,6 +46,8 @@ enum Benchmark {
     FanOut(fan_out::FanOutArgs),
     /// Decisions and reads on a hub with a large stored history, compared with one turn
     History(history::HistoryArgs),
+    /// Events per second from one child to one reader, compared with the Claude Agent SDKs
+    Events(events::EventsArgs),
     /// The time from `respond` to the start of the tool, compared with a bare fdatasync
     Permit(permit::PermitArgs),
     /// Evaluating a call with 100 rules, compared with one parse of its JSON
@@ -66,6 +69,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         Benchmark::Decisions(args) => decisions::run(&args).await,
         Benchmark::FanOut(args) => fan_out::run(&args).await,
         Benchmark::History(args) => history::run(&args).await,
+        Benchmark::Events(args) => events::run(&args).await,
         Benchmark::Permit(args) => permit::run(&args).await,
         Benchmark::Policy(args) => policy::run(&args),
         Benchmark::Retention(args) => retention::run(&args).await,

@@ -12,6 +12,7 @@
 //! | `{"tools":[{"tool":…},…]}` | several calls in one message, in sequence, or concurrently with `"parallel":true` |
 //! | `{"flood":{"events":10000,"bytes":100}}` | that many texts of that many bytes |
 //! | `{"clock":{"events":500,"every_ms":20}}` | that many texts, one per interval; each is the monotonic clock in nanoseconds just before it is written |
+//! | `{"replay":"path"}` | the lines of a file, verbatim |
 //! | `{"big_line":BYTES}` | one text whose line is at least that long |
 //! | `{"raw":"line"}`, `{"raw_partial":"text" or [bytes]}` | verbatim output, with and without a newline |
 //! | `{"cancel_open":true}` | a permission request that is withdrawn at once, or when the file `"wait_file"` exists |
@@ -29,7 +30,7 @@
 //!
 //! Tools really act: Bash runs `sh -c`, Write writes, Edit replaces, Read reads, and any other tool echoes its input. If
 //! `SCRIPTED_AGENT_LOG` is set, each call that runs appends `{"tool_use_id","tool","input","at_ns"}` to that file: the input it
-//! ran with, and the monotonic clock at which the agent read the answer. (The name has no `PLEXUS_` prefix, because a hub does not
+//! ran with, and the monotonic clock at which the agent read the answer. A replay appends `{"replay","at_ns"}` before its first line. (The name has no `PLEXUS_` prefix, because a hub does not
 //! pass those variables to its children.)
 //!
 //! Differences from the real CLI: a gate callback that is answered with an error or an invalid decision runs the tool at once (the

@@ -3,11 +3,11 @@
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::process::Pid;
-use rustix::time::Timespec;
+use rustix::time::{ClockId, Timespec, clock_gettime};
 use serde_json::{Map, Value, json};
 
 use crate::call::Released;
@@ -37,10 +37,19 @@ pub(crate) fn run(host: &Host, id: &str, tool: &str, released: &Released) -> Out
     }
 }
 
+/// Logs that a replay starts now.
+pub(crate) fn note_replay(path: &Path) -> Result<(), String> {
+    append(json!({"replay":path}), clock_gettime(ClockId::Monotonic))
+}
+
 fn note(id: &str, tool: &str, input: &Map<String, Value>, at: Timespec) -> Result<(), String> {
+    append(json!({"tool_use_id":id,"tool":tool,"input":input}), at)
+}
+
+fn append(mut entry: Value, at: Timespec) -> Result<(), String> {
     let Some(path) = std::env::var_os("SCRIPTED_AGENT_LOG") else { return Ok(()) };
-    let at_ns = at.tv_sec * 1_000_000_000 + at.tv_nsec;
-    let line = format!("{}\n", json!({"tool_use_id":id,"tool":tool,"input":input,"at_ns":at_ns}));
+    entry["at_ns"] = json!(at.tv_sec * 1_000_000_000 + at.tv_nsec);
+    let line = format!("{entry}\n");
     // One write in append mode, so that agents that share the file never mix their lines.
     let file = OpenOptions::new().create(true).append(true).open(path);
     file.and_then(|mut file| file.write_all(line.as_bytes()))

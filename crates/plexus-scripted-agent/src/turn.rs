@@ -1,6 +1,8 @@
 //! One turn: performs the script of a prompt step by step and reports the result as the real CLI does.
 
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -104,6 +106,7 @@ impl Turn<'_> {
             Step::Tools { calls, order } => return self.call_tools(&calls, order),
             Step::Flood { events, bytes } => self.flood(events, bytes),
             Step::Clock { events, every } => self.clock(events, every),
+            Step::Replay(path) => return self.replay(&path).map_err(Stop::Failed),
             Step::BigLine { bytes } => self.big_line(bytes),
             Step::Raw(bytes) => host.write(&bytes),
             Step::CancelOpen { once } => call::cancel_open(self, once),
@@ -159,6 +162,22 @@ impl Turn<'_> {
             self.say(&(now.tv_sec * 1_000_000_000 + now.tv_nsec).to_string());
             due += every;
         }
+    }
+
+    fn replay(&self, path: &Path) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+        let mut file = BufReader::new(File::open(self.host.launch.cwd.join(path)).map_err(failed)?);
+        tools::note_replay(path)?;
+        // Only complete lines, because the reader thread may write an answer between two writes.
+        let mut lines = Vec::new();
+        while file.read_until(b'\n', &mut lines).map_err(failed)? > 0 {
+            if lines.len() > 64 * 1024 {
+                self.host.write(&lines);
+                lines.clear();
+            }
+        }
+        self.host.write(&lines);
+        Ok(())
     }
 
     fn big_line(&self, bytes: usize) {

@@ -328,6 +328,21 @@ async fn a_clock_writes_its_times_at_its_pace() {
 }
 
 #[tokio::test]
+async fn a_replay_writes_the_lines_of_a_file_and_logs_its_start() {
+    let dirs = Dirs::new();
+    let lines = "{\"type\":\"system\",\"subtype\":\"recorded\"}\n".repeat(5000);
+    std::fs::write(dirs.work.join("recording.jsonl"), lines).unwrap();
+    let mut agent = agent(&dirs).await;
+    agent.prompt(FIRST, r#"[{"replay":"recording.jsonl"}]"#).await;
+    let result = agent.turn(approve).await;
+    assert_eq!(result["is_error"], false, "{result}");
+    assert_eq!(agent.seen.iter().filter(|line| line["subtype"] == "recorded").count(), 5000);
+    let entry: Value = serde_json::from_str(&std::fs::read_to_string(&dirs.log).unwrap()).unwrap();
+    assert_eq!(entry["replay"], "recording.jsonl");
+    assert!(entry["at_ns"].is_i64());
+}
+
+#[tokio::test]
 async fn a_script_can_wait_for_a_file_and_exit_during_a_turn() {
     let dirs = Dirs::new();
     let mut agent = agent(&dirs).await;

@@ -1,0 +1,91 @@
+//! The events per second that one reader of one child receives. Plexus reads the child's lines from its journal, parses and stores them, and
+//! delivers them to an SSE listener. The Claude Agent SDKs read the same lines from the child's stdout and parse them.
+
+mod readers;
+mod recording;
+
+use std::collections::HashMap;
+use std::process::ExitCode;
+
+use clap::Args;
+use plexus_store::Durability;
+
+use crate::bench_dir;
+use crate::events::readers::Reader;
+use crate::peers::Sdk;
+use crate::report::{Limit, Report, progress};
+
+/// The goal of Plexus in events per second.
+const GOAL: f64 = 50_000.0;
+
+#[derive(Args)]
+pub(crate) struct EventsArgs {
+    /// Lines of the recording
+    #[arg(long, default_value_t = 100_000)]
+    lines: usize,
+
+    /// Number of rounds, each with new processes
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+
+    /// Only readers whose name contains this text
+    #[arg(long)]
+    only: Option<String>,
+}
+
+const READERS: &[Reader] = &[
+    Reader::Plexus(Durability::Full),
+    Reader::Plexus(Durability::Normal),
+    Reader::Sdk(Sdk::TypeScript),
+    Reader::Sdk(Sdk::Python),
+];
+
+/// The SDKs, and how many times faster Plexus must be.
+const PEERS: &[(Sdk, f64)] = &[(Sdk::TypeScript, 2.0), (Sdk::Python, 10.0)];
+
+pub(crate) async fn run(args: &EventsArgs) -> anyhow::Result<ExitCode> {
+    let only = args.only.as_deref().unwrap_or_default();
+    let readers: Vec<Reader> =
+        READERS.iter().copied().filter(|reader| reader.to_string().contains(only)).collect();
+    let dir = bench_dir::on_a_disk()?;
+    let recording = dir.path().join("recording.jsonl");
+    let bytes = recording::write(&recording, args.lines)?;
+    let mut rates: HashMap<Reader, Vec<f64>> = HashMap::new();
+    for round in 0..args.rounds {
+        for turn in 0..readers.len() {
+            // Each reader is first in some round.
+            let reader = readers[(turn + round) % readers.len()];
+            progress(&format!("round {} of {}: {reader}", round + 1, args.rounds));
+            rates.entry(reader).or_default().push(reader.rate(&recording, args.lines).await?);
+        }
+    }
+    report(args.lines, bytes, &readers, &rates).finish()
+}
+
+fn report(lines: usize, bytes: u64, readers: &[Reader], rates: &HashMap<Reader, Vec<f64>>) -> Report {
+    let average = bytes.checked_div(lines as u64).unwrap_or_default();
+    let mut report = Report::new(
+        "events",
+        &format!(
+            "Events per second of one child that writes {lines} lines of {average} bytes at once, until one reader has all of them"
+        ),
+        "starting the child, and tool calls. The SDKs only parse the lines and store nothing; Plexus writes every line to the journal and every \
+         event to the database before it delivers the event to another process.",
+    );
+    report.versions.extend(Sdk::versions());
+    let of = |reader: Reader| rates.get(&reader).map(Vec::as_slice).unwrap_or_default();
+    for &reader in readers {
+        report.values(reader.to_string(), "/s", of(reader));
+    }
+    for &reader in readers.iter().filter(|reader| matches!(reader, Reader::Plexus(_))) {
+        report.goal(reader.to_string(), "/s", of(reader), Limit::AtLeast(GOAL));
+        for &(sdk, factor) in PEERS {
+            let ratios: Vec<f64> =
+                of(reader).iter().zip(of(Reader::Sdk(sdk))).map(|(own, other)| own / other).collect();
+            if !ratios.is_empty() {
+                report.goal(format!("{reader}, compared with {sdk}"), "×", &ratios, Limit::AtLeast(factor));
+            }
+        }
+    }
+    report
+}

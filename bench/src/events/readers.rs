@@ -1,0 +1,118 @@
+//! The programs that read the recording. The same fake CLI writes it for all of them: the scripted agent, which logs when it starts to
+//! write. The measurement ends when the reader has the `result`. All processes use the monotonic clock of the system.
+
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use plexus_store::Durability;
+use plexus_testkit::binaries;
+use plexus_testkit::rpc::{Listener, Rpc};
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::{Value, json};
+
+use crate::bench_dir::{self, LOG, setting};
+use crate::peers::Sdk;
+
+/// The time limit for reading the recording once.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// The events of a line of the recording.
+const RECORDED: [&str; 3] = [r#""type":"content""#, r#""type":"tool_use""#, r#""type":"tool_result""#];
+
+/// A program that reads the recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Reader {
+    Plexus(Durability),
+    Sdk(Sdk),
+}
+
+impl fmt::Display for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plexus(durability) => write!(f, "Plexus, {}", setting(*durability)),
+            Self::Sdk(sdk) => sdk.fmt(f),
+        }
+    }
+}
+
+impl Reader {
+    /// The lines per second with which it reads the recording.
+    pub(super) async fn rate(self, recording: &Path, lines: usize) -> anyhow::Result<f64> {
+        let dir = bench_dir::on_a_disk()?;
+        let prompt = json!({"steps": [{"replay": recording}]}).to_string();
+        let reading = async {
+            match self {
+                Self::Plexus(durability) => listen(dir.path(), durability, &prompt).await,
+                Self::Sdk(sdk) => read_with(sdk, dir.path(), &prompt).await,
+            }
+        };
+        let Read { count, end_ns } =
+            tokio::time::timeout(LIMIT, reading).await.with_context(|| format!("{self}: too slow"))??;
+        ensure!(count == lines, "{self}: {count} events instead of {lines}");
+        let taken =
+            end_ns.checked_sub(start_ns(dir.path())?).context("the reader ended before the CLI started")?;
+        Ok(lines as f64 / Duration::from_nanos(taken).as_secs_f64())
+    }
+}
+
+/// What a reader has read.
+struct Read {
+    /// The number of lines of the recording.
+    count: usize,
+    /// The monotonic clock at the end.
+    end_ns: u64,
+}
+
+/// The monotonic clock at which the fake CLI started to write.
+fn start_ns(dir: &Path) -> anyhow::Result<u64> {
+    let log = std::fs::read_to_string(dir.join(LOG)).context("the log of the fake CLI")?;
+    let entry: Value = serde_json::from_str(log.lines().next().context("the fake CLI did not start")?)?;
+    entry["at_ns"].as_u64().context("no time in the log of the fake CLI")
+}
+
+/// Reads the turn as an SSE listener of a hub.
+async fn listen(dir: &Path, durability: Durability, prompt: &str) -> anyhow::Result<Read> {
+    let hub = bench_dir::start_hub(dir, &format!("durability = \"{}\"\n", setting(durability))).await?;
+    let rpc = Rpc::new(hub.url(), &hub.token()?);
+    let create = json!({"name": "reader", "working_dir": dir.join("work")});
+    let session = rpc.call("claudecode.create", create).await?["id"].as_str().context("an id")?.to_owned();
+    let path = format!("/sessions/{session}/events");
+    let mut listener = Listener::open(hub.url(), &path, &hub.token()?, None).await?;
+    rpc.call("claudecode.chat_async", json!({"session_id": session, "prompt": prompt})).await?;
+    let (mut count, mut number) = (0, 0);
+    loop {
+        let event = listener.next().await?.context("the stream ended")?;
+        let id = event.id.context("every event has an id")?;
+        ensure!(id == format!("1-{number}"), "event {id} arrived after {number} events");
+        number += 1;
+        count += usize::from(RECORDED.iter().any(|kind| event.data.contains(kind)));
+        ensure!(!event.data.contains(r#""type":"error""#), "the turn failed: {}", event.data);
+        if event.data.contains(r#""type":"complete""#) {
+            return Ok(Read { count, end_ns: now_ns()? });
+        }
+    }
+}
+
+/// Reads the turn with an SDK.
+async fn read_with(sdk: Sdk, dir: &Path, prompt: &str) -> anyhow::Result<Read> {
+    for folder in ["home", "work"] {
+        std::fs::create_dir(dir.join(folder))?;
+    }
+    let argument = json!({
+        "claude": binaries::scripted_agent()?, "cwd": dir.join("work"), "prompt": prompt,
+        "env": {"SCRIPTED_AGENT_LOG": dir.join(LOG)},
+    });
+    // Scripted agents use no model.
+    let printed = sdk.run("read_events", &argument, &dir.join("home"), "http://127.0.0.1:1").await?;
+    let read: Value = serde_json::from_str(printed.trim()).with_context(|| printed.clone())?;
+    let count = read["messages"].as_u64().and_then(|count| usize::try_from(count).ok());
+    let end_ns = read["end_ns"].as_str().and_then(|end| end.parse().ok());
+    Ok(Read { count: count.context("no count")?, end_ns: end_ns.context("no time")? })
+}
+
+fn now_ns() -> anyhow::Result<u64> {
+    let now = clock_gettime(ClockId::Monotonic);
+    Ok(u64::try_from(now.tv_sec * 1_000_000_000 + now.tv_nsec)?)
+}
