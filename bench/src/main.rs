@@ -13,6 +13,7 @@ mod kept_connection;
 mod machine;
 mod memory;
 mod outside_agent;
+mod parent_cost;
 mod peers;
 mod permit;
 mod plot;
@@ -48,6 +49,8 @@ enum Benchmark {
     History(history::HistoryArgs),
     /// Events per second from one child to one reader, compared with the Claude Agent SDKs
     Events(events::EventsArgs),
+    /// What a parent agent reads to supervise a child, compared with the child's output
+    ParentCost(parent_cost::ParentCostArgs),
     /// The time from `respond` to the start of the tool, compared with a bare fdatasync
     Permit(permit::PermitArgs),
     /// Evaluating a call with 100 rules, compared with one parse of its JSON
@@ -70,6 +73,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         Benchmark::FanOut(args) => fan_out::run(&args).await,
         Benchmark::History(args) => history::run(&args).await,
         Benchmark::Events(args) => events::run(&args).await,
+        Benchmark::ParentCost(args) => parent_cost::run(&args).await,
         Benchmark::Permit(args) => permit::run(&args).await,
         Benchmark::Policy(args) => policy::run(&args),
         Benchmark::Retention(args) => retention::run(&args).await,

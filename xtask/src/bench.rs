@@ -12,6 +12,9 @@ use crate::{cache, packages, pinned, python_sdk};
 /// The benchmarks that compare Plexus with the Claude Agent SDKs.
 const PEERS: &[&str] = &["tool-call", "events"];
 
+/// The benchmarks that start the pinned Claude Code.
+const CLAUDE: &[&str] = &["tool-call", "parent-cost"];
+
 /// Run one benchmark as a release build
 ///
 /// A benchmark prints its result next to a baseline from the same run, because results of different machines
@@ -41,17 +44,19 @@ pub fn run(workspace: &Workspace, args: &BenchArgs) -> anyhow::Result<()> {
     let mut bench = workspace.cargo();
     bench.args(["run", "--release", "-p", "plexus-bench", "--", &args.name]).args(&args.args);
     bench.env("PLEXUS_BIN", workspace.release_program("plexus"));
+    if CLAUDE.contains(&args.name.as_str()) {
+        let claude_cache = cache::dir("PLEXUS_CLAUDE_CACHE", "claude", |name| env::var_os(name))?;
+        pinned::provide(&claude_cache);
+        bench.env("PLEXUS_CLAUDE_CACHE", claude_cache);
+    }
     if PEERS.contains(&args.name.as_str()) {
         provide_peers(workspace, &mut bench)?;
     }
     run_command(&mut bench)
 }
 
-/// Downloads the pinned Claude Code programs and the Claude Agent SDKs, and passes their paths on.
+/// Downloads the Claude Agent SDKs, and passes their paths on.
 fn provide_peers(workspace: &Workspace, bench: &mut Command) -> anyhow::Result<()> {
-    let claude_cache = cache::dir("PLEXUS_CLAUDE_CACHE", "claude", |name| env::var_os(name))?;
-    pinned::provide(&claude_cache);
-    bench.env("PLEXUS_CLAUDE_CACHE", claude_cache);
     let sdk_cache = cache::dir("PLEXUS_SDK_CACHE", "sdk", |name| env::var_os(name))?;
     let pins = workspace.root().join("bench/peers");
     packages::TYPESCRIPT_SDK.provide(&sdk_cache, &pins);
