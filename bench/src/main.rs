@@ -3,6 +3,7 @@
 
 mod arbor;
 mod bench_dir;
+mod console;
 mod decisions;
 mod events;
 mod fan_out;
@@ -41,6 +42,8 @@ struct Args {
 enum Benchmark {
     /// Reading a conversation of 100,000 nodes, compared with one of 10,000
     Arbor(arbor::ArborArgs),
+    /// Loading the web console with many open approvals and events
+    Console(console::ConsoleArgs),
     /// Decisions per second with many clients, in the process and over HTTP
     Decisions(decisions::DecisionsArgs),
     /// How long an event takes to its listeners, with one and with many, and whether many listeners delay the child
@@ -69,6 +72,7 @@ enum Benchmark {
 async fn main() -> anyhow::Result<ExitCode> {
     match Args::parse().benchmark {
         Benchmark::Arbor(args) => arbor::run(&args).await,
+        Benchmark::Console(args) => console::run(&args).await,
         Benchmark::Decisions(args) => decisions::run(&args).await,
         Benchmark::FanOut(args) => fan_out::run(&args).await,
         Benchmark::History(args) => history::run(&args).await,

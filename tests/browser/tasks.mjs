@@ -4,6 +4,11 @@ import { randomUUID } from 'node:crypto';
 
 /** The tasks of the page's main thread while `act` runs: their CPU time in milliseconds, longest first. */
 export async function tasks(page, act) {
+  return (await traced(page, act)).map((task) => task.cpu).sort((a, b) => b - a);
+}
+
+/** The tasks of the page's main thread while `act` runs: their CPU time and their time on the clock, in milliseconds. */
+export async function traced(page, act) {
   const session = await page.context().newCDPSession(page);
   const events = [];
   session.on('Tracing.dataCollected', ({ value }) => events.push(...value));
@@ -22,7 +27,9 @@ export async function tasks(page, act) {
   }
   const here = events.find((event) => event.name === mark);
   if (here === undefined) throw new Error('the trace does not contain the mark of the page');
-  const own = events.filter((event) => event.pid === here.pid && event.tid === here.tid && /RunTask$/.test(event.name));
+  // The task that ends the trace is not complete.
+  const own = events.filter((event) => event.pid === here.pid && event.tid === here.tid && event.ph === 'X' && /RunTask$/.test(event.name));
   if (!own.some((event) => event.tdur > 0)) throw new Error('the trace has no CPU times');
-  return own.map((event) => event.tdur / 1000).sort((a, b) => b - a);
+  // The trace omits a time of zero.
+  return own.map(({ tdur = 0, dur = 0 }) => ({ cpu: tdur / 1000, clock: dur / 1000 }));
 }

@@ -15,6 +15,9 @@ const PEERS: &[&str] = &["tool-call", "events"];
 /// The benchmarks that start the pinned Claude Code.
 const CLAUDE: &[&str] = &["tool-call", "parent-cost"];
 
+/// The benchmarks that open the console in a browser.
+const BROWSER: &[&str] = &["console"];
+
 /// Run one benchmark as a release build
 ///
 /// A benchmark prints its result next to a baseline from the same run, because results of different machines
@@ -51,6 +54,12 @@ pub fn run(workspace: &Workspace, args: &BenchArgs) -> anyhow::Result<()> {
     }
     if PEERS.contains(&args.name.as_str()) {
         provide_peers(workspace, &mut bench)?;
+    }
+    if BROWSER.contains(&args.name.as_str()) {
+        let cache = cache::dir("PLEXUS_BROWSER_CACHE", "browser", |name| env::var_os(name))?;
+        let pins = workspace.root().join("tests/browser");
+        packages::BROWSER.provide(&cache, &pins);
+        bench.env("PLEXUS_BENCH_BROWSER", packages::BROWSER.installed(&cache, &pins)?);
     }
     run_command(&mut bench)
 }
