@@ -43,6 +43,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const EMPTY_MS: f64 = 50.0;
 const HISTORY_MS: f64 = 100.0;
 const PER_KEEPER_MS: f64 = 2.0;
+const MIB: f64 = 1024.0 * 1024.0;
 
 pub(crate) async fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
     let mut report = Report::new(
@@ -55,9 +56,9 @@ pub(crate) async fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
     empty(&mut report, args).await?;
     with_history(&mut report, args).await?;
     with_keepers(&mut report, args).await?;
-    let size = std::fs::metadata(binaries::plexus()?)?.len() as f64 / 1e6;
-    report.values("size of the binary", "MB", &[size]);
-    report.goal("size of the binary", "MB", &[size], Limit::AtMost(20.0));
+    let size = std::fs::metadata(binaries::plexus()?)?.len() as f64 / MIB;
+    report.values("size of the binary", "MiB", &[size]);
+    report.goal("size of the binary", "MiB", &[size], Limit::AtMost(20.0));
     report.finish()
 }
 
@@ -73,14 +74,14 @@ async fn empty(report: &mut Report, args: &StartArgs) -> anyhow::Result<()> {
         // A few hubs suffice, because each of them is idle for seconds.
         if start < 3 {
             tokio::time::sleep(IDLE).await;
-            memories.push(memory::resident(hub.pid())? / 1e6);
+            memories.push(memory::resident(hub.pid())? / MIB);
         }
     }
     let figures = Figures::of(times);
     report.times("Plexus, empty data directory", &figures);
     report.goal("p50, empty data directory", "ms", &[ms(figures.p50)], Limit::AtMost(EMPTY_MS));
-    report.values("idle memory, empty data directory", "MB", &memories);
-    report.goal("idle memory, empty data directory", "MB", &memories, Limit::AtMost(20.0));
+    report.values("idle memory, empty data directory", "MiB", &memories);
+    report.goal("idle memory, empty data directory", "MiB", &memories, Limit::AtMost(20.0));
     Ok(())
 }
 
@@ -95,12 +96,12 @@ async fn with_history(report: &mut Report, args: &StartArgs) -> anyhow::Result<(
         times.push(restart(&mut hub).await?);
     }
     tokio::time::sleep(IDLE).await;
-    let memory = memory::resident(hub.pid())? / 1e6;
+    let memory = memory::resident(hub.pid())? / MIB;
     let figures = Figures::of(times);
     let name = format!("{} approvals, {} events", args.history.approvals, args.history.events);
     report.times(format!("Plexus, {name}"), &figures);
     report.goal(format!("p50, {name}"), "ms", &[ms(figures.p50)], Limit::AtMost(HISTORY_MS));
-    report.values(format!("idle memory, {name}"), "MB", &[memory]);
+    report.values(format!("idle memory, {name}"), "MiB", &[memory]);
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 /// The text in the child's prompt that selects the script of the model.
 const MARKER: &str = "SUPERVISED-CHILD";
-/// The lines of a source file, about 8 KB.
+/// The lines of a source file, about 9 KB.
 const SOURCE_LINES: usize = 160;
 /// The lines that the tests print, about 2 KB.
 const TEST_LINES: usize = 30;

@@ -104,10 +104,11 @@ fn report(calls: usize, version: &str, costs: &[Vec<Cost>]) -> Report {
     let mut report = Report::new(
         "parent-cost",
         &format!(
-            "What a parent agent reads while Claude Code {version} makes {calls} tool calls (read a file, edit it, run tests) with {approvals} approvals"
+            "What a parent agent reads while Claude Code {version} makes {calls} tool calls (read a file of 9 KB, edit it, run tests that print 2 KB) with {approvals} approvals"
         ),
-        "the list of the hub's tools, the JSON-RPC and MCP envelopes, the parent's own thinking, and approvals that escalate. The stream-json output \
-         has no callbacks of the gate, because a host without Plexus has none. Tokens are those of OpenAI's o200k_base: Claude's tokenizer \
+        "the list of the hub's tools, the JSON-RPC and MCP envelopes, the parent's own thinking, and approvals that escalate. The share \
+         depends on the sizes of files and outputs: it is larger if they are smaller. The stream-json output has no callbacks of the gate, \
+         because a host without Plexus has none. Tokens are those of OpenAI's o200k_base: Claude's tokenizer \
          is not public.",
     );
     report.versions.push(("Claude Code".to_owned(), version.to_owned()));

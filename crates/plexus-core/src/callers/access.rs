@@ -3,6 +3,8 @@
 //! access, and the `find_` functions check how the caller is related to the session. A session or approval that the caller
 //! cannot access is reported as not found.
 
+use std::collections::HashMap;
+
 use plexus_protocol::stream::Access;
 use plexus_protocol::token::TokenRight;
 use plexus_protocol::{ApprovalId, AskedOf, Error, ErrorKind, Principal, Right, SessionId};
@@ -263,6 +265,38 @@ pub(crate) async fn find_approval(
         }
     }
     Err(Error::new(ErrorKind::ApprovalNotFound, format!("approval `{id}` does not exist")))
+}
+
+/// The approvals that the caller may decide. Each session is looked up once.
+pub(crate) async fn decidable(
+    store: &dyn Store,
+    caller: &Admitted,
+    rows: Vec<ApprovalRow>,
+) -> Result<Vec<ApprovalRow>, Error> {
+    if caller.principal == Principal::Operator {
+        return Ok(rows);
+    }
+    let mut known: HashMap<SessionId, bool> = HashMap::new();
+    let mut found = Vec::new();
+    for row in rows {
+        let id = row.approval.session_id;
+        let may = match known.get(&id) {
+            Some(may) => *may,
+            None => {
+                let relation = match store.session(id).await.map_err(store_error)? {
+                    Some(session) => relation(store, &caller.principal, &session).await?,
+                    None => None,
+                };
+                let may = relation.is_some_and(|to| to.meets(caller.needs) && to.right().is_some());
+                known.insert(id, may);
+                may
+            }
+        };
+        if may {
+            found.push(row);
+        }
+    }
+    Ok(found)
 }
 
 /// The existing sessions that the caller may read, as trees.

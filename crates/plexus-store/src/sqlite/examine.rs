@@ -5,12 +5,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
+use rustix::time::{ClockId, clock_gettime};
 
 use super::connection::{Opening, open};
 use super::schema;
 
-/// The time limit of the search for damage at a start: enough for a few hundred megabytes. Damage in the rest of a larger
-/// file is reported when it is read.
+/// The time limits of the search for damage at a start: of the processor, so that a busy machine finds as much as an idle one, and on the
+/// clock, for a slow disk. They are enough for about a hundred megabytes. Damage in the rest of a larger file is reported when it is read.
+const CPU_TIME: Duration = Duration::from_millis(50);
 const TIMEOUT: Duration = Duration::from_millis(250);
 /// How many SQLite steps pass between two checks of the clock.
 const STEPS: i32 = 1000;
@@ -28,9 +30,16 @@ pub(super) fn examine(path: &Path) -> Result<(), Opening> {
     }
 }
 
+/// The processor time of this thread.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
+}
+
 fn find_damage(mut connection: Connection) -> Result<(), Opening> {
-    let give_up_at = Instant::now() + TIMEOUT;
-    connection.progress_handler(STEPS, Some(move || Instant::now() >= give_up_at))?;
+    let (started, cpu_started) = (Instant::now(), cpu_time());
+    let is_over = move || started.elapsed() >= TIMEOUT || cpu_time().saturating_sub(cpu_started) >= CPU_TIME;
+    connection.progress_handler(STEPS, Some(is_over))?;
     for which in CHECKS {
         let found = connection
             .prepare(&format!("PRAGMA quick_check{which}"))?

@@ -33,13 +33,8 @@ async fn pending(hub: Arc<Hub>, caller: Admitted, params: PendingParams) -> Resu
     } else {
         OpenFilter::All
     };
-    let mut open = Vec::new();
-    for row in hub.store().open_approvals(which).await.map_err(store_error)? {
-        let found = access::find_approval(hub.store(), &caller, row.approval.id).await;
-        if found.is_ok_and(|(_, relation)| relation.right().is_some()) {
-            open.push(row);
-        }
-    }
+    let open = hub.store().open_approvals(which).await.map_err(store_error)?;
+    let open = access::decidable(hub.store(), &caller, open).await?;
     let paths = Paths::of(hub.store(), &caller.principal);
     let approvals =
         view::approvals(open, paths, MAX_TEXT_BYTES, caller.reader()).await.map_err(store_error)?;
