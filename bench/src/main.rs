@@ -24,6 +24,7 @@ mod retention;
 mod scale;
 mod start;
 mod stored_history;
+mod table;
 mod tool_call;
 
 use std::process::ExitCode;
@@ -64,6 +65,8 @@ enum Benchmark {
     Scale(scale::ScaleArgs),
     /// From the start of the process to ready: empty, with history, and with agents to recover; idle memory and size
     Start(start::StartArgs),
+    /// Write the results of all benchmarks into docs/benchmarks.md
+    Table,
     /// The time of a tool call of a real Claude Code: ungated, under an instant host, under the Claude Agent SDKs, and under Plexus
     ToolCall(tool_call::ToolCallArgs),
 }
@@ -83,6 +86,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         Benchmark::Retention(args) => retention::run(&args).await,
         Benchmark::Scale(args) => scale::run(&args).await,
         Benchmark::Start(args) => start::run(&args).await,
+        Benchmark::Table => table::run(),
         Benchmark::ToolCall(args) => tool_call::run(&args).await,
     }
 }

@@ -170,7 +170,7 @@ pub(crate) fn progress(what: &str) {
 }
 
 /// The root directory of the checkout.
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(1).map(Path::to_owned).unwrap_or_default()
 }
 

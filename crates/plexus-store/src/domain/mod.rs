@@ -26,6 +26,8 @@ mod tests;
 pub(crate) mod tokens;
 mod turns;
 
+use std::collections::HashSet;
+
 use plexus_protocol::{ApprovalId, Event, SessionId, UnixSeconds};
 use serde_json::Value;
 
@@ -37,7 +39,14 @@ const MAX_DEPTH: usize = 64;
 
 /// Applies all of `changes`. On an error some of them may be applied: the caller rolls back.
 pub(crate) fn apply(rows: &mut dyn Rows, at: UnixSeconds, changes: &[Change]) -> Stored<Committed> {
-    let mut commit = Commit { rows, at, published: Committed::default(), approvals: Vec::new() };
+    let mut commit = Commit {
+        rows,
+        at,
+        published: Committed::default(),
+        approvals: Vec::new(),
+        existing: HashSet::new(),
+        next_event: None,
+    };
     for change in changes {
         commit.apply(change)?;
     }
@@ -51,6 +60,10 @@ struct Commit<'a> {
     published: Committed,
     /// The approvals that this commit created or changed. They are read again when all changes are applied.
     approvals: Vec<ApprovalId>,
+    /// Sessions that are known to exist.
+    existing: HashSet<SessionId>,
+    /// The number of the next event of the turn that the last event belongs to. A commit often has many events of one turn.
+    next_event: Option<(TurnKey, u64)>,
 }
 
 impl Commit<'_> {
@@ -118,7 +131,10 @@ impl Commit<'_> {
                 self.rows.put_position(reader, key(*session, *turn), *position)
             }
             Change::Audit(entry) => self.audit((**entry).clone()),
-            Change::Remove(what) => self.remove(what),
+            Change::Remove(what) => {
+                self.next_event = None;
+                self.remove(what)
+            }
             Change::Notice { to, session, data } => self.notice(to, *session, data),
         }
     }
@@ -134,7 +150,11 @@ impl Commit<'_> {
     fn event(&mut self, key: TurnKey, event: &Event) -> Stored<()> {
         self.check_exists(key.session)?;
         let event = serde_json::to_value(event).map_err(|error| unwritable(&error))?;
-        let seq = self.rows.event_count(key)?;
+        let seq = match self.next_event {
+            Some((turn, next)) if turn == key => next,
+            _ => self.rows.event_count(key)?,
+        };
+        self.next_event = Some((key, seq + 1));
         let row = EventRow { session: key.session, turn: key.turn, seq, event, at: self.at };
         self.rows.insert_event(&row)?;
         self.published.events.push(row);
@@ -157,8 +177,13 @@ impl Commit<'_> {
     }
 
     /// Refuses if the session does not exist. It may be deleted: events of its child are still stored.
-    fn check_exists(&self, id: SessionId) -> Stored<()> {
-        self.rows.session_exists(id)?.then_some(()).ok_or_else(|| no_such(id))
+    fn check_exists(&mut self, id: SessionId) -> Stored<()> {
+        // The row of a session is never removed.
+        if !self.existing.contains(&id) {
+            self.rows.session_exists(id)?.then_some(()).ok_or_else(|| no_such(id))?;
+            self.existing.insert(id);
+        }
+        Ok(())
     }
 
     /// A session, deleted or not.

@@ -98,6 +98,8 @@ pub(super) fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+    // Otherwise SQLite prepares some statements again for each new parameter.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     #[cfg(debug_assertions)]
     super::work_count::count_statements(&connection);
     Ok(connection)

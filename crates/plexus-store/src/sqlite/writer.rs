@@ -1,5 +1,5 @@
-//! The writing thread. It takes all queued commits into one transaction, each in its own savepoint: many callers share one disk
-//! sync, and a refused commit does not affect the others. The function that it is started with applies the changes.
+//! The writing thread. It takes all queued commits into one transaction: many callers share one disk sync. If a commit is refused, the
+//! transaction is repeated with a savepoint for each commit, so that the refusal does not affect the others. The function that it is started with applies the changes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::audit::Chain;
 use crate::{Change, Committed, Observer, StoreError};
 
-/// Applies the changes of one commit, inside its savepoint.
+/// Applies the changes of one commit, inside the transaction.
 pub(super) type Apply =
     Box<dyn FnMut(&Connection, &mut Chain, UnixSeconds, &[Change]) -> Result<Committed, StoreError> + Send>;
 
@@ -191,10 +191,52 @@ fn transaction(
     group: &[Commit],
 ) -> Result<Vec<Answer>, StoreError> {
     execute(connection, "BEGIN IMMEDIATE")?;
-    let answers =
-        group.iter().map(|commit| savepoint(connection, apply, chain, commit)).collect::<Result<_, _>>()?;
+    let answers = match all_at_once(connection, apply, chain, group)? {
+        AllAtOnce::Applied(answers) => answers,
+        AllAtOnce::Failed(error) if group.len() == 1 => {
+            execute(connection, "ROLLBACK")?;
+            return Ok(vec![Err(error)]);
+        }
+        AllAtOnce::Failed(_) => {
+            execute(connection, "ROLLBACK")?;
+            execute(connection, "BEGIN IMMEDIATE")?;
+            let one_by_one = group.iter().map(|commit| savepoint(connection, apply, chain, commit));
+            one_by_one.collect::<Result<_, _>>()?
+        }
+    };
     execute(connection, "COMMIT")?;
     Ok(answers)
+}
+
+enum AllAtOnce {
+    Applied(Vec<Answer>),
+    /// One of the commits was refused or failed. The transaction has to be rolled back; `chain` is as before.
+    Failed(StoreError),
+}
+
+/// Applies all commits without savepoints. Refusals are rare, and for each savepoint SQLite writes rollback data and part of the search index.
+fn all_at_once(
+    connection: &Connection,
+    apply: &mut Apply,
+    chain: &mut Chain,
+    group: &[Commit],
+) -> Result<AllAtOnce, StoreError> {
+    let before = chain.clone();
+    let mut answers = Vec::with_capacity(group.len());
+    for commit in group {
+        match apply_caught(connection, apply, chain, commit) {
+            Ok(committed) => answers.push(Ok(committed)),
+            // After an I/O error SQLite may have ended the transaction by itself.
+            Err(error) if connection.is_autocommit() => return Err(error),
+            Err(error) => {
+                *chain = before;
+                return Ok(AllAtOnce::Failed(error));
+            }
+        }
+    }
+    #[cfg(debug_assertions)]
+    group.iter().for_each(|_| super::work_count::count_commit());
+    Ok(AllAtOnce::Applied(answers))
 }
 
 /// Applies one commit. The outer error means that the whole transaction is lost.
@@ -206,10 +248,7 @@ fn savepoint(
 ) -> Result<Answer, StoreError> {
     let before = chain.clone();
     execute(connection, "SAVEPOINT one")?;
-    let answer = catch_unwind(AssertUnwindSafe(|| apply(connection, chain, commit.at, &commit.changes)))
-        .unwrap_or_else(|_| {
-            Err(StoreError::Unavailable("internal error in the store; see the log".to_owned()))
-        });
+    let answer = apply_caught(connection, apply, chain, commit);
     if let Err(error) = &answer {
         if connection.is_autocommit() {
             return Err(error.clone());
@@ -221,6 +260,13 @@ fn savepoint(
     #[cfg(debug_assertions)]
     super::work_count::count_commit();
     Ok(answer)
+}
+
+/// Applies the changes of one commit. A panic is an error, so that the thread goes on.
+fn apply_caught(connection: &Connection, apply: &mut Apply, chain: &mut Chain, commit: &Commit) -> Answer {
+    catch_unwind(AssertUnwindSafe(|| apply(connection, chain, commit.at, &commit.changes))).unwrap_or_else(
+        |_| Err(StoreError::Unavailable("internal error in the store; see the log".to_owned())),
+    )
 }
 
 fn execute(connection: &Connection, sql: &str) -> Result<(), StoreError> {

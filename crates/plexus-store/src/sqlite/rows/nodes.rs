@@ -83,7 +83,8 @@ impl NodeRows for SqliteRows<'_> {
         self.insert_long_texts(ordinal, &long)?;
         self.execute("UPDATE nodes SET children = children + 1 WHERE ordinal = ?1", [parent.ordinal])?;
         self.execute("UPDATE trees SET nodes = nodes + 1 WHERE id = ?1", [Text(node.tree)])?;
-        self.index(ordinal, &node.content)
+        self.index(ordinal, &node.content)?;
+        Ok(())
     }
 
     fn extend_node(&mut self, id: NodeId, blocks: &[Value], uuid: Option<&str>) -> Stored<bool> {
@@ -105,6 +106,7 @@ impl NodeRows for SqliteRows<'_> {
         )?;
         let mut whole = Value::Array(content);
         put_long_texts_back(self.connection, ordinal, &mut whole)?;
+        self.execute("DELETE FROM node_text WHERE rowid = ?1", [ordinal])?;
         self.index(ordinal, &whole)?;
         Ok(true)
     }
@@ -172,8 +174,8 @@ impl SqliteRows<'_> {
         Ok(())
     }
 
+    /// Adds a node to the search index, which must not contain it.
     fn index(&self, ordinal: u64, content: &Value) -> Stored<()> {
-        self.execute("DELETE FROM node_text WHERE rowid = ?1", [ordinal])?;
         self.execute("INSERT INTO node_text (rowid, text) VALUES (?1, ?2)", (ordinal, searchable(content)))?;
         Ok(())
     }

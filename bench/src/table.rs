@@ -1,0 +1,76 @@
+//! Writes the results of all benchmarks into `docs/benchmarks.md`, between two marks.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+
+use crate::report::{Goal, Limit, Report, root, shown};
+
+const START: &str = "<!-- results: written by `cargo xtask bench` -->\n";
+const END: &str = "<!-- end of results -->\n";
+
+pub(crate) fn run() -> anyhow::Result<ExitCode> {
+    let mut reports = Vec::new();
+    for entry in std::fs::read_dir(root().join("bench/results")).context("bench/results")? {
+        let path = entry?.path();
+        let text = std::fs::read_to_string(&path)?;
+        let report: Report = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
+        reports.push(report);
+    }
+    reports.sort_by(|a, b| a.benchmark.cmp(&b.benchmark));
+    let file = root().join("docs/benchmarks.md");
+    let page = std::fs::read_to_string(&file)?;
+    let (before, rest) = page.split_once(START).context("docs/benchmarks.md has no mark for the results")?;
+    let (_, after) = rest.split_once(END).context("docs/benchmarks.md has no mark after the results")?;
+    std::fs::write(file, format!("{before}{START}{}{END}{after}", sections(&reports)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One section for each report.
+fn sections(reports: &[Report]) -> String {
+    let mut text = String::new();
+    for report in reports {
+        // Writing to a string cannot fail.
+        let _ = write!(
+            text,
+            "\n### `{}`\n\n{}. Not included: {}\n\n![{}](benchmarks/{}.svg)\n\n| goal | measured | to reach |\n|---|---|---|\n",
+            report.benchmark,
+            report.measures,
+            report.leaves_out.trim_end_matches('.').to_owned() + ".",
+            report.benchmark,
+            report.benchmark,
+        );
+        for goal in &report.goals {
+            let _ = writeln!(text, "| {} | {} | {} |", goal.what, measured(goal), limit(goal));
+        }
+        let machine = &report.machine;
+        let versions: Vec<String> =
+            report.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+        let _ = write!(
+            text,
+            "\n`{}` on {} ({} cores, {} GiB, Linux {}); {}.\n",
+            report.command.trim_end(),
+            machine.processor,
+            machine.cores,
+            machine.memory_gib,
+            machine.kernel,
+            versions.join(", "),
+        );
+    }
+    text + "\n"
+}
+
+fn measured(goal: &Goal) -> String {
+    let range = goal.range.map(|(from, to)| format!(" ({} to {})", shown(from), shown(to)));
+    format!("{} {}{}", shown(goal.value), goal.unit, range.unwrap_or_default())
+}
+
+fn limit(goal: &Goal) -> String {
+    let missed = if goal.is_reached() { "" } else { ", missed" };
+    match goal.limit {
+        Limit::AtMost(limit) => format!("at most {}{missed}", shown(limit)),
+        Limit::AtLeast(limit) => format!("at least {}{missed}", shown(limit)),
+        Limit::None => "–".to_owned(),
+    }
+}
