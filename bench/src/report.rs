@@ -105,7 +105,7 @@ impl Report {
             (Some(first), Some(last)) if sorted.len() > 1 => Some((*first, *last)),
             _ => None,
         };
-        let value = percentile(&sorted, 50);
+        let value = median(&sorted);
         self.goals.push(Goal { what: what.into(), unit: unit.to_owned(), value, range, limit });
     }
 
@@ -174,6 +174,13 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(1).map(Path::to_owned).unwrap_or_default()
 }
 
+/// The middle value, or the mean of the two middle ones.
+fn median(sorted: &[f64]) -> f64 {
+    let upper = sorted.get(sorted.len() / 2).copied().unwrap_or_default();
+    let lower = sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or_default();
+    f64::midpoint(lower, upper)
+}
+
 fn percentile(sorted: &[f64], percent: usize) -> f64 {
     let index = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
     sorted.get(index).copied().unwrap_or_default()
@@ -195,6 +202,11 @@ mod tests {
 
     fn goal(value: f64, limit: Limit) -> Goal {
         Goal { what: "a".to_owned(), unit: "×".to_owned(), value, range: None, limit }
+    }
+
+    #[test]
+    fn the_median_of_two_is_their_mean() {
+        assert_eq!([median(&[1.0, 3.0]), median(&[1.0, 2.0, 9.0]), median(&[])], [2.0, 2.0, 0.0]);
     }
 
     #[test]

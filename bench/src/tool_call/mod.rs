@@ -257,6 +257,7 @@ fn report(args: &ToolCallArgs, version: &str, contenders: &[Contender], rounds: 
         "starting a child, the model's own time, and work after the next request to the model. The SDKs decide in `canUseTool`, which Claude \
          Code calls only for calls that its own rules do not allow; the instant host and Plexus see every call.",
     );
+    report.command = report.command.replace(&name, "tool-call");
     report.versions.push(("Claude Code".to_owned(), version.to_owned()));
     report.versions.extend(Sdk::versions());
     let median = |contender: Contender| {
