@@ -229,12 +229,15 @@ impl Machine {
     /// When [`Input::Due`] is due.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let of_process = self.process.as_ref().and_then(Process::deadline);
-        [of_process, self.time.deadline, self.wake.deadline()].into_iter().flatten().min()
+        let of_cost = self.process.as_ref().and_then(|process| process.unstored.cost_by);
+        [of_process, of_cost, self.time.deadline, self.wake.deadline()].into_iter().flatten().min()
     }
 
     fn on_due(&mut self) {
         let due = |deadline: Option<Instant>| deadline.is_some_and(|deadline| deadline <= self.now.instant);
-        if due(self.process.as_ref().and_then(Process::deadline)) {
+        if due(self.process.as_ref().and_then(|process| process.unstored.cost_by)) {
+            self.store_cost();
+        } else if due(self.process.as_ref().and_then(Process::deadline)) {
             self.on_process_late();
         } else if due(self.time.deadline) {
             self.on_time_due();

@@ -1,5 +1,7 @@
 //! Lines that cause no commit of their own.
 
+use std::time::Duration;
+
 use plexus_protocol::claudecode::PolicyName;
 use plexus_store::Change;
 use serde_json::{Value, json};
@@ -61,6 +63,20 @@ fn the_cost_is_stored_with_the_next_commit() {
     commits(&mut harness);
     harness.line(tool_result("t2"));
     assert_eq!(harness.stored.iter().find_map(progress), None, "it is stored once");
+}
+
+#[test]
+fn the_cost_is_stored_soon_without_another_commit() {
+    let mut harness = working();
+    harness.line(bash("t1", "ls"));
+    harness.line(tool_result("t1"));
+    harness.line(cost("0.25"));
+    harness.stored.clear();
+    harness.wait(Duration::from_secs(1));
+    let progress = |change: &Change| {
+        if let Change::Progress(_, _, progress) = change { progress["running_cost"].as_f64() } else { None }
+    };
+    assert_eq!(harness.stored.iter().filter_map(progress).collect::<Vec<_>>(), [0.25]);
 }
 
 #[test]
