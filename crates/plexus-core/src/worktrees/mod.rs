@@ -17,7 +17,7 @@ use plexus_protocol::worktree::{Worktree, WorktreeView};
 use plexus_protocol::{Error, ErrorKind, SessionId, shorten};
 use plexus_worktree::{InitialState, Notes, Record, WorktreeDiff, WorktreeError};
 use serde_json::Value;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use crate::Settings;
 use crate::shared_parts::Parts;
@@ -75,13 +75,20 @@ fn message_of(error: &WorkError) -> String {
 pub(crate) struct Worktrees {
     parts: Arc<Parts>,
     updating: Updating,
+    /// Whether the updates that a killed hub left are completed or reported.
+    recovered: watch::Sender<bool>,
     /// One comparison of a session runs at a time. A repository that its agent blocks would otherwise occupy all helpers.
     comparing: Mutex<HashMap<SessionId, Weak<Semaphore>>>,
 }
 
 impl Worktrees {
     pub(crate) fn new(parts: Arc<Parts>) -> Arc<Self> {
-        Arc::new(Self { parts, updating: Updating::default(), comparing: Mutex::default() })
+        Arc::new(Self {
+            parts,
+            updating: Updating::default(),
+            recovered: watch::Sender::new(true),
+            comparing: Mutex::default(),
+        })
     }
 
     /// The turns of a session's comparisons.

@@ -41,6 +41,8 @@ impl Drop for UpdateGuard {
 impl Worktrees {
     /// Starts a commit or a merge, after completing an earlier one that was interrupted.
     pub(crate) async fn start_update(&self, session: SessionId) -> Result<UpdateGuard, Error> {
+        // The updates that a killed hub left are no reason to refuse a call. This fails only without a sender, which `self` has.
+        let _ = self.recovered.subscribe().wait_for(|recovered| *recovered).await;
         let guard = self.guard(session).ok_or_else(|| {
             let message =
                 "another commit or merge of this session is in progress; try again when it is complete";
@@ -174,6 +176,7 @@ impl Worktrees {
         // The guards are taken before any door opens, so that no call finds a half-recovered branch.
         let guards: Vec<UpdateGuard> =
             interrupted.into_iter().filter_map(|session| self.guard(session)).collect();
+        self.recovered.send_replace(guards.is_empty());
         self.parts.tasks.spawn(async move {
             for guard in guards {
                 if !worktrees.parts.tasks.closing().is_cancelled() {
@@ -181,6 +184,7 @@ impl Worktrees {
                     let _ = worktrees.recover_update(guard.session).await;
                 }
             }
+            worktrees.recovered.send_replace(true);
         });
     }
 
