@@ -2,6 +2,7 @@
 //! middle. Reading all of it may take time in proportion. One page and one more node must take about the same time.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -89,7 +90,7 @@ async fn grown(store: &SqliteStore, name: &str, nodes: u64) -> anyhow::Result<No
             let (id, parent) = (NodeId::random(), head);
             let node = NodeRow { id, tree, parent, role: Role::Assistant, content, turn: 1, uuid: None };
             head = id;
-            changes.push(Change::AddNode(session, Box::new(node)));
+            changes.push(Change::AddNode(session, Arc::new(node)));
         }
         store.commit(0, changes).await?;
     }

@@ -2,6 +2,7 @@
 //! through the store in large commits, because a hub would need hours for as much.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
@@ -101,11 +102,11 @@ fn one_turn(key: RunKey, name: &SessionName, turn: u64, at: UnixSeconds, size: H
         // Texts of one size would fit badly into the pages of the database. A prime spreads the sizes evenly.
         let bytes = size.event_bytes / 2 + number * 7919 % (size.event_bytes + 1);
         let text = format!("{number:x<bytes$}");
-        Box::new(Event::Content { text, parent_tool_use_id: None, truncated: None })
+        Event::Content { text, parent_tool_use_id: None, truncated: None }
     };
     let prompt = format!("Check part {turn}");
     let mut changes = vec![Change::StartTurn { session, turn, prompt, woken_to: None }];
-    changes.extend((0..size.events).map(|number| Change::Event(session, turn, text(number))));
+    changes.extend((0..size.events).map(|number| Change::Event(session, turn, Arc::new(text(number)))));
     for number in 0..size.approvals {
         let mut new = samples::approval(key, name.clone(), &format!("toolu_{turn}_{number}"), at);
         new.turn = turn;
@@ -114,7 +115,7 @@ fn one_turn(key: RunKey, name: &SessionName, turn: u64, at: UnixSeconds, size: H
         changes.push(Change::Ask(Box::new(new)));
         changes.push(Change::Resolve { approval, status: ApprovalStatus::Allowed, decision });
     }
-    let (status, last) = (TurnStatus::Complete, text(size.events));
+    let (status, last) = (TurnStatus::Complete, Box::new(text(size.events)));
     changes.push(Change::EndTurn { session, turn, status, last, summary: None, cost_usd: 0.01 });
     changes
 }

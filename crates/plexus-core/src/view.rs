@@ -90,7 +90,7 @@ fn truncated(row: ApprovalRow, max_bytes: usize) -> Approval {
 
 /// An event as callers see it.
 pub(crate) fn event(row: EventRow, max_bytes: usize) -> NumberedEvent {
-    let mut event = row.event;
+    let mut event = row.event.value();
     let truncated = shorten(&mut event, max_bytes);
     NumberedEvent { seq: row.seq, event, at: row.at, truncated }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 macro_rules! uuid_id {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($(#[$doc:meta])* $name:ident, $new:ident) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
         #[serde(transparent)]
@@ -17,7 +17,7 @@ macro_rules! uuid_id {
         impl $name {
             /// A new random id.
             pub fn random() -> Self {
-                Self(Uuid::new_v4())
+                Self(Uuid::$new())
             }
         }
 
@@ -39,19 +39,20 @@ macro_rules! uuid_id {
 
 uuid_id! {
     /// The permanent id of a session.
-    SessionId
+    SessionId, new_v4
 }
 uuid_id! {
-    /// The id of an approval.
-    ApprovalId
+    /// The id of an approval. A few of its first characters identify it for a person, so it does not start with the time.
+    ApprovalId, new_v4
 }
 uuid_id! {
     /// The id of a conversation tree.
-    TreeId
+    TreeId, new_v4
 }
 uuid_id! {
-    /// The id of a node in a conversation tree.
-    NodeId
+    /// The id of a node in a conversation tree. It starts with the time: nodes are many, and new entries of an index that are next to each
+    /// other change few of its pages.
+    NodeId, now_v7
 }
 
 macro_rules! name {

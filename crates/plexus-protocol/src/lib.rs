@@ -43,7 +43,7 @@ pub use ids::{ApprovalId, NodeId, SessionId, SessionName, TemplateName, TokenNam
 pub use principal::Principal;
 pub use risk::{Denial, RiskKind, RiskMark};
 pub use session_path::{join_path, root_path};
-pub use text::{MAX_TEXT_BYTES, is_cut_at, shorten, visible};
+pub use text::{MAX_TEXT_BYTES, is_cut_at, is_plain_json, shorten, visible};
 pub use title::{MAX_TITLE_CHARS, given_title, title_of};
 
 /// A JSON object, such as the input of a tool.

@@ -79,6 +79,22 @@ pub fn visible(text: &str) -> Option<String> {
     Some(clean)
 }
 
+/// Whether [`shorten`] without a limit leaves the value with this JSON text as it is. A `false` can be wrong: it says that the value has to
+/// be parsed to know.
+pub fn is_plain_json(json: &str) -> bool {
+    let mut chars = json.chars();
+    while let Some(c) = chars.next() {
+        let plain = match c {
+            '\\' => matches!(chars.next(), Some('"' | '\\' | '/' | 'n' | 't')),
+            c => !is_misleading(c),
+        };
+        if !plain {
+            return false;
+        }
+    }
+    true
+}
+
 /// Whether a character is a control or format character, a line separator, unassigned in Unicode, or an invisible letter.
 pub(crate) fn is_misleading(c: char) -> bool {
     use GeneralCategory::{
@@ -124,6 +140,17 @@ mod tests {
         assert_eq!(visible("a\u{3164}\u{ad}\u{e0100}b").as_deref(), Some("a\\u{3164}\\u{ad}\\u{e0100}b"));
         assert_eq!(visible("plain\n\ttext ü"), None);
         assert_eq!(visible("日本語 العربية ❤\u{fe0f} é e\u{301} 🚀"), None, "ordinary text is unchanged");
+    }
+
+    #[test]
+    fn json_is_plain_if_nothing_in_it_would_be_escaped() {
+        let is_plain = |text: &str| is_plain_json(&json!({"text": text}).to_string());
+        assert!(is_plain("a \"quoted\" C:\\path\n\twith ü and 日本"));
+        for misleading in ["\u{1b}", "\r", "\u{8}", "\u{7f}", "\u{202e}", "\u{3164}", "\0"] {
+            assert!(visible(misleading).is_some() && !is_plain(misleading), "{misleading:?}");
+        }
+        assert!(!is_plain_json(r#"{"text":"\u202e"}"#), "an escape may be any character");
+        assert!(!is_plain_json(&json!({"\u{202e}": 1}).to_string()), "names count");
     }
 
     #[test]

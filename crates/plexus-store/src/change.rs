@@ -1,5 +1,7 @@
 //! The changes that a store can apply, and what a commit publishes.
 
+use std::sync::Arc;
+
 use plexus_protocol::audit::{AuditEntry, AuditHead};
 use plexus_protocol::budget::BudgetLimit;
 use plexus_protocol::template::Template;
@@ -77,9 +79,9 @@ pub enum Change {
     /// Stores the progress of a turn for the owner of the session.
     Progress(SessionId, u64, Value),
     /// Appends an event to a turn, under its next number.
-    Event(SessionId, u64, Box<Event>),
+    Event(SessionId, u64, Arc<Event>),
     /// Adds a node to a conversation tree; it becomes the head of the session.
-    AddNode(SessionId, Box<NodeRow>),
+    AddNode(SessionId, Arc<NodeRow>),
     /// Appends content blocks to an existing node.
     ExtendNode {
         /// The node.

@@ -35,10 +35,11 @@ pub use memory::MemoryStore;
 pub(crate) use model::FeedColumns;
 pub use model::{
     ApprovalRow, AuditCheck, AuditFilter, AuditFrom, BudgetNotice, BudgetRow, CallIds, CallInput, CallRow,
-    EventRow, EventsOfTurn, FeedEntry, FeedKind, FeedRow, FinishedRun, HeldForBudget, NewApproval, NewRule,
-    NewSession, OldRecords, OpenCall, OpenFilter, PermitStream, Removable, Resolution, RuleAuthority,
-    RuleChange, RuleRow, RunKey, RunProcess, RunRow, RunState, SessionConfig, SessionRow, SessionWithState,
-    Tally, TemplateRow, TokenKey, TokenRow, TurnRow, TurnState, TurnStatus, UnfinishedCall, Verdict,
+    EventJson, EventRow, EventsOfTurn, FeedEntry, FeedKind, FeedRow, FinishedRun, HeldForBudget, NewApproval,
+    NewRule, NewSession, OldRecords, OpenCall, OpenFilter, PermitStream, Removable, Resolution,
+    RuleAuthority, RuleChange, RuleRow, RunKey, RunProcess, RunRow, RunState, SessionConfig, SessionRow,
+    SessionWithState, Tally, TemplateRow, TokenKey, TokenRow, TurnRow, TurnState, TurnStatus, UnfinishedCall,
+    Verdict,
 };
 pub use slots::{OnBehalf, Slot, Slots};
 pub use sqlite::{AuditFile, Durability, SqliteStore};

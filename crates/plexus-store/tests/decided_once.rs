@@ -105,8 +105,10 @@ async fn take(store: &dyn Store, session: SessionId, model: &mut Model, step: St
 async fn compare(store: &dyn Store, session: SessionId, model: &Model) {
     let mut resolved_events = HashMap::new();
     for row in store.events(session, 1, 0, u64::MAX).await.unwrap() {
-        if row.event["type"] == "approval_resolved" {
-            *resolved_events.entry(row.event["approval_id"].as_str().unwrap().to_owned()).or_insert(0) += 1;
+        if row.event.value()["type"] == "approval_resolved" {
+            *resolved_events
+                .entry(row.event.value()["approval_id"].as_str().unwrap().to_owned())
+                .or_insert(0) += 1;
         }
     }
     let mut open = Vec::new();

@@ -1,19 +1,22 @@
-//! The latest events of a followed session, read once for all followers. One task reads the store as it grows.
-//! Followers take the events from memory, and read the store themselves only if they are further behind.
+//! The latest events of a followed session, prepared once for all followers. One task takes them from the commits, and reads the store
+//! where a commit does not continue what it has. Followers take the events from memory, and read the store themselves only if they are
+//! further behind.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use plexus_protocol::{Error, SessionId};
-use plexus_store::Store;
+use plexus_store::{EventRow, Store};
 use tokio::sync::watch;
 
-use super::{EventCursor, Follow, FollowedEvent, PAGE, page};
+use super::{EventCursor, Follow, FollowedEvent, PAGE, followed, page};
 use plexus_book::{Topic, next};
 
 /// The bytes of events that are kept in memory for followers that are not far behind.
 const KEPT_BYTES: usize = 512 * 1024;
+/// How many committed events wait for the task.
+const MAX_COMMITTED: usize = 4096;
 /// The pause before a failed read is retried.
 const RETRY_AFTER: Duration = Duration::from_millis(200);
 
@@ -21,7 +24,26 @@ const RETRY_AFTER: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(super) struct LiveEvents {
     latest: Mutex<Latest>,
+    /// Events of commits that are not among the latest yet.
+    committed: Mutex<CommittedEvents>,
     grown: watch::Sender<()>,
+}
+
+#[derive(Debug)]
+struct CommittedEvents {
+    rows: VecDeque<EventRow>,
+    /// Whether the store may have events that are not in `rows`, apart from those that the task already has.
+    incomplete: bool,
+}
+
+/// The result of taking committed events.
+enum Taken {
+    /// The next events.
+    Events(Vec<Arc<FollowedEvent>>),
+    /// There are no more.
+    All,
+    /// The next events are in the store.
+    Incomplete,
 }
 
 #[derive(Debug)]
@@ -54,6 +76,42 @@ impl LiveEvents {
     /// Signals whenever more events are available.
     pub(super) fn subscribe(&self) -> watch::Receiver<()> {
         self.grown.subscribe()
+    }
+
+    /// Takes the events that follow `cursor` from the commits, as many as a page has, and advances it.
+    fn take_committed(&self, cursor: &mut EventCursor) -> Taken {
+        let mut committed = self.committed();
+        if std::mem::take(&mut committed.incomplete) {
+            return Taken::Incomplete;
+        }
+        let mut rows = Vec::new();
+        while let Some(row) = committed.rows.front()
+            && rows.len() < PAGE as usize
+        {
+            let at = EventCursor { turn: row.turn, seq: row.seq };
+            if at > *cursor {
+                // The first event of another turn.
+                break;
+            }
+            let row = committed.rows.pop_front();
+            // Other events were already read from the store.
+            if at == *cursor {
+                rows.extend(row);
+                *cursor = cursor.next();
+            }
+        }
+        let more = !committed.rows.is_empty();
+        drop(committed);
+        match (rows.is_empty(), more) {
+            (true, false) => Taken::All,
+            (true, true) => Taken::Incomplete,
+            (false, _) => Taken::Events(rows.into_iter().map(|row| Arc::new(followed(row))).collect()),
+        }
+    }
+
+    fn committed(&self) -> MutexGuard<'_, CommittedEvents> {
+        // Any contents are consistent.
+        self.committed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn add(&self, events: &[Arc<FollowedEvent>]) {
@@ -105,11 +163,29 @@ impl LiveSessions {
         }
         sessions.retain(|_, live| live.strong_count() > 0);
         let latest = Latest { from, events: VecDeque::new(), bytes: 0 };
-        let live = Arc::new(LiveEvents { latest: Mutex::new(latest), grown: watch::Sender::new(()) });
+        let live = Arc::new(LiveEvents {
+            latest: Mutex::new(latest),
+            committed: Mutex::new(CommittedEvents { rows: VecDeque::new(), incomplete: false }),
+            grown: watch::Sender::new(()),
+        });
         sessions.insert(session, Arc::downgrade(&live));
         let reader = read(Arc::clone(&follow.store), Arc::downgrade(&live), session, from, signal);
         follow.tasks.spawn_until_closing(reader);
         Ok(live)
+    }
+
+    /// Hands committed events to the tasks of their sessions. The signal of the commit wakes the tasks.
+    pub(super) fn on_commit(&self, events: &[EventRow]) {
+        for of_session in events.chunk_by(|a, b| a.session == b.session) {
+            let Some(live) = of_session.first().and_then(|row| self.known(row.session)) else { continue };
+            let mut committed = live.committed();
+            if committed.rows.len() + of_session.len() > MAX_COMMITTED {
+                committed.rows.clear();
+                committed.incomplete = true;
+            } else {
+                committed.rows.extend(of_session.iter().cloned());
+            }
+        }
     }
 
     fn known(&self, session: SessionId) -> Option<Arc<LiveEvents>> {
@@ -118,7 +194,7 @@ impl LiveSessions {
     }
 }
 
-/// Reads the store as it grows, until the session has no follower.
+/// Adds events as they are committed, until the session has no follower.
 async fn read(
     store: Arc<dyn Store>,
     live: Weak<LiveEvents>,
@@ -126,23 +202,38 @@ async fn read(
     mut cursor: EventCursor,
     mut signal: watch::Receiver<()>,
 ) {
+    let mut read_store = true;
     loop {
         let Some(live) = live.upgrade() else { return };
         signal.mark_unchanged();
-        match page(&*store, session, &mut cursor).await {
-            Ok(events) if events.is_empty() => {
-                let gone = live.grown.clone();
-                drop(live);
-                tokio::select! {
-                    () = next(&mut signal) => {}
-                    () = gone.closed() => {}
+        if !read_store {
+            match live.take_committed(&mut cursor) {
+                Taken::Events(events) => {
+                    live.add(&events);
+                    tokio::task::yield_now().await;
                 }
+                Taken::All => wait(live, &mut signal).await,
+                Taken::Incomplete => read_store = true,
             }
+            continue;
+        }
+        match page(&*store, session, &mut cursor).await {
+            Ok(events) if events.is_empty() => read_store = false,
             Ok(events) => live.add(&events),
             Err(error) => {
                 tracing::warn!(%session, %error, "cannot read the latest events; trying again");
                 tokio::time::sleep(RETRY_AFTER).await;
             }
         }
+    }
+}
+
+/// Waits for a commit, or until the session has no follower.
+async fn wait(live: Arc<LiveEvents>, signal: &mut watch::Receiver<()>) {
+    let gone = live.grown.clone();
+    drop(live);
+    tokio::select! {
+        () = next(signal) => {}
+        () = gone.closed() => {}
     }
 }

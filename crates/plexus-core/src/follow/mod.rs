@@ -9,8 +9,8 @@ mod live;
 use std::sync::Arc;
 
 use plexus_protocol::stream::SessionFrame;
-use plexus_protocol::{Error, Object, SessionId};
-use plexus_store::{EventRow, OnBehalf, SessionRow, Store};
+use plexus_protocol::{Error, Object, SessionId, is_plain_json};
+use plexus_store::{Committed, EventRow, OnBehalf, SessionRow, Store};
 use serde_json::json;
 use tokio::sync::broadcast::error::TryRecvError;
 use tokio::sync::{broadcast, watch};
@@ -119,6 +119,11 @@ impl Follow {
             self.follow_found(&row, from).await
         };
         on_behalf_of(&caller.principal).perform(follow).await
+    }
+
+    /// Hands the events of a commit to the followers of their sessions.
+    pub(crate) fn on_commit(&self, committed: &Committed) {
+        self.live.on_commit(&committed.events);
     }
 
     pub(crate) async fn follow_found(
@@ -250,8 +255,30 @@ async fn page(
 }
 
 fn followed(row: EventRow) -> FollowedEvent {
-    let cursor = EventCursor { turn: row.turn, seq: row.seq };
-    let shown = view::event(row, usize::MAX);
-    let frame = SessionFrame { turn: cursor.turn, seq: cursor.seq, event: shown.event, at: shown.at };
-    FollowedEvent { cursor, data: json!(frame).to_string() }
+    let EventRow { turn, seq, at, .. } = row;
+    let data = if is_plain_json(row.event.as_str()) {
+        format!("{{\"turn\":{turn},\"seq\":{seq},\"event\":{},\"at\":{at}}}", row.event.as_str())
+    } else {
+        json!(SessionFrame { turn, seq, event: view::event(row, usize::MAX).event, at }).to_string()
+    };
+    FollowedEvent { cursor: EventCursor { turn, seq }, data }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plexus_protocol::Event;
+    use plexus_store::EventJson;
+
+    #[test]
+    fn a_frame_is_the_same_with_and_without_misleading_characters() {
+        for text in ["plain \"text\"\n", "bell \u{7}"] {
+            let event = Event::Content { text: text.to_owned(), parent_tool_use_id: None, truncated: None };
+            let event = EventJson::new(&event).expect("JSON");
+            let row = EventRow { session: SessionId::random(), turn: 1, seq: 2, event: event.clone(), at: 3 };
+            let frame: SessionFrame = serde_json::from_str(&followed(row.clone()).data).expect("a frame");
+            let event = view::event(row, usize::MAX).event;
+            assert_eq!(frame, SessionFrame { turn: 1, seq: 2, event, at: 3 });
+        }
+    }
 }

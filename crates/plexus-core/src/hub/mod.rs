@@ -262,6 +262,7 @@ impl Hub {
     fn publish(&self, committed: &Committed) {
         let parts = &self.parts;
         parts.metrics.on_commit(committed);
+        self.follow.on_commit(committed);
         parts.policies.on_commit(&committed.rules);
         if let Some(head) = &committed.audit {
             self.audit_anchors.on_commit(head);

@@ -39,7 +39,7 @@ async fn latest_events(store: &dyn Store, id: SessionId, turn: u64) -> Result<Ve
         let page = store.events(id, turn, from, count - from).await?;
         let Some(last) = page.last() else { break };
         from = last.seq + 1;
-        events.extend(page.into_iter().filter_map(|row| serde_json::from_value(row.event).ok()));
+        events.extend(page.into_iter().filter_map(|row| serde_json::from_value(row.event.value()).ok()));
     }
     Ok(events)
 }

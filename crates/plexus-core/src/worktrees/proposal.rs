@@ -39,11 +39,11 @@ async fn last_text(store: &dyn Store, session: &SessionRow) -> Result<Option<Str
     let count = store.event_count(session.id, turn).await.map_err(store_error)?;
     let from = count.saturating_sub(EVENTS);
     let events = store.events(session.id, turn, from, EVENTS).await.map_err(store_error)?;
-    let is_text = |event: &&Value| {
+    let is_text = |event: &Value| {
         event["type"] == "content" && event.get("parent_tool_use_id").is_none_or(Value::is_null)
     };
-    let last = events.iter().rev().map(|row| &row.event).find(is_text);
-    Ok(last.and_then(|event| event["text"].as_str()).map(str::to_owned))
+    let last = events.iter().rev().map(|row| row.event.value()).find(is_text);
+    Ok(last.and_then(|event| event["text"].as_str().map(str::to_owned)))
 }
 
 /// A commit message: the start of the prompt as its first line, then the last text.

@@ -32,7 +32,9 @@ use plexus_protocol::{ApprovalId, Event, SessionId, UnixSeconds};
 use serde_json::Value;
 
 use crate::rows::{NewFeedEntry, Rows, Stored, TurnKey};
-use crate::{Change, Committed, EventRow, FeedEntry, FeedRow, Refusal, RunState, SessionRow, StoreError};
+use crate::{
+    Change, Committed, EventJson, EventRow, FeedEntry, FeedRow, Refusal, RunState, SessionRow, StoreError,
+};
 
 /// Trees of sessions are a few levels deep; this stops a walk up the tree in a damaged store.
 const MAX_DEPTH: usize = 64;
@@ -149,7 +151,7 @@ impl Commit<'_> {
     /// Appends an event under the next number of its turn.
     fn event(&mut self, key: TurnKey, event: &Event) -> Stored<()> {
         self.check_exists(key.session)?;
-        let event = serde_json::to_value(event).map_err(|error| unwritable(&error))?;
+        let event = EventJson::new(event).map_err(|error| unwritable(&error))?;
         let seq = match self.next_event {
             Some((turn, next)) if turn == key => next,
             _ => self.rows.event_count(key)?,

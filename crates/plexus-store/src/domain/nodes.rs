@@ -10,10 +10,9 @@ use crate::{NodeRow, Refusal, StoreError};
 impl Commit<'_> {
     pub(super) fn add_node(&mut self, session: SessionId, node: &NodeRow) -> Stored<()> {
         self.check_exists(session)?;
-        if !self.rows.node_exists(node.parent)? {
+        if !self.rows.insert_node(&NewNode { row: node, session, at: self.at })? {
             return Err(Refusal::NoSuchNode(node.parent).into());
         }
-        self.rows.insert_node(&NewNode { row: node, session, at: self.at })?;
         self.rows.update_session(session, SessionUpdate::Head(node.id))
     }
 

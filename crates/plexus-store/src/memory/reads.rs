@@ -314,7 +314,7 @@ impl Store for MemoryStore {
         let tables = self.tables();
         let mut page = Page::new();
         for event in tables.events_from(TurnKey { session, turn }, from).take(count(limit)) {
-            if !page.has_room_for(event.event.to_string().len()) {
+            if !page.has_room_for(event.event.as_str().len()) {
                 break;
             }
             page.push(event.clone());

@@ -18,7 +18,7 @@ pub(crate) use feed::FeedColumns;
 pub use feed::{BudgetNotice, FeedEntry, FeedKind, FeedRow, Resolution};
 pub use old::{FinishedRun, OldRecords, Removable};
 pub use sessions::{
-    EventRow, EventsOfTurn, NewSession, OpenCall, RunKey, RunProcess, RunRow, RunState, SessionConfig,
-    SessionRow, SessionWithState, TurnRow, TurnState, TurnStatus, UnfinishedCall,
+    EventJson, EventRow, EventsOfTurn, NewSession, OpenCall, RunKey, RunProcess, RunRow, RunState,
+    SessionConfig, SessionRow, SessionWithState, TurnRow, TurnState, TurnStatus, UnfinishedCall,
 };
 pub use templates::TemplateRow;

@@ -1,14 +1,18 @@
 //! Sessions, their runs and turns, and the events of turns.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use plexus_protocol::claudecode::{
     Channel, Hooks, ImportedConfig, McpServer, PermissionMode, PolicyName, TrustedProject,
 };
 use plexus_protocol::worktree::Worktree;
-use plexus_protocol::{ApprovalKind, AskedOf, NodeId, Object, SessionId, SessionName, TreeId, UnixSeconds};
+use plexus_protocol::{
+    ApprovalKind, AskedOf, Event, NodeId, Object, SessionId, SessionName, TreeId, UnixSeconds,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::BudgetRow;
 use crate::arbor::{ConversationStart, ResumePoint};
@@ -309,7 +313,43 @@ pub struct EventRow {
     /// Its number in the turn.
     pub seq: u64,
     /// The event.
-    pub event: Value,
+    pub event: EventJson,
     /// When it was stored.
     pub at: UnixSeconds,
+}
+
+/// An event as JSON. It is serialized once: the store, and everyone who receives the event, share the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventJson(Arc<str>);
+
+impl EventJson {
+    /// Serializes an event.
+    ///
+    /// # Errors
+    /// When it has no form in JSON.
+    pub fn new(event: &Event) -> serde_json::Result<Self> {
+        serde_json::to_string(event).map(|text| Self(text.into()))
+    }
+
+    /// A stored text.
+    ///
+    /// # Errors
+    /// When it is not JSON.
+    pub(crate) fn stored(text: &str) -> serde_json::Result<Self> {
+        serde_json::from_str::<&RawValue>(text).map(|_| Self(text.into()))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The event as a value.
+    pub fn value(&self) -> Value {
+        let mut json = serde_json::Deserializer::from_str(&self.0);
+        // Like the store, which has no limit of depth.
+        json.disable_recursion_limit();
+        // The text is JSON, so this does not fail.
+        Value::deserialize(&mut json).unwrap_or_default()
+    }
 }

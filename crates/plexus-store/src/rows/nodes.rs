@@ -14,10 +14,8 @@ pub(crate) trait NodeRows {
     /// Whether a session that is not deleted has its conversation in this tree.
     fn tree_has_session(&self, tree: TreeId) -> Stored<bool>;
 
-    /// Whether the node exists.
-    fn node_exists(&self, id: NodeId) -> Stored<bool>;
-    /// Inserts a node below its parent, which exists.
-    fn insert_node(&mut self, node: &NewNode<'_>) -> Stored<()>;
+    /// Inserts a node below its parent; returns whether the parent exists.
+    fn insert_node(&mut self, node: &NewNode<'_>) -> Stored<bool>;
     /// Appends content blocks to a node, and replaces its uuid if one is given; returns whether the node exists.
     fn extend_node(&mut self, id: NodeId, blocks: &[Value], uuid: Option<&str>) -> Stored<bool>;
 

@@ -1,6 +1,6 @@
 //! The store in one SQLite file. One thread writes: `writer` opens a transaction, `rows` is the row interface inside it.
 //! A few connections read beside it (`readers`, `reads`, `arbor_reads`, `authority_reads`,
-//! `history_reads`, `audit`). `connection`,
+//! `history_reads`, `audit`). `search_index` follows the commits. `connection`,
 //! `examine` and `schema` open, check and migrate the file. The domain rules are in `crate::domain`.
 
 mod arbor_reads;
@@ -17,6 +17,7 @@ mod readers;
 mod reads;
 mod rows;
 mod schema;
+mod search_index;
 mod sql;
 #[cfg(test)]
 mod tests;
@@ -328,6 +329,7 @@ impl Arbor for SqliteStore {
         before: Option<NodeId>,
         limit: u64,
     ) -> Result<Vec<SearchHit>, StoreError> {
+        self.writer.complete_index().await.map_err(|error| error.in_file(&self.path))?;
         let words = words.to_owned();
         self.readers.read(move |file| arbor_reads::search(file, &words, tree, before, limit)).await
     }

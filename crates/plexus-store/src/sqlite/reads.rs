@@ -13,9 +13,9 @@ use super::sql;
 use crate::domain;
 use crate::page::Page;
 use crate::{
-    ApprovalRow, BudgetRow, CallIds, CallRow, EventRow, FeedColumns, FeedRow, FinishedRun, OldRecords,
-    OpenFilter, PermitStream, Removable, RunKey, RunRow, SessionRow, SessionWithState, StoreError, Tally,
-    TurnRow, TurnState, Verdict,
+    ApprovalRow, BudgetRow, CallIds, CallRow, EventJson, EventRow, FeedColumns, FeedRow, FinishedRun,
+    OldRecords, OpenFilter, PermitStream, Removable, RunKey, RunRow, SessionRow, SessionWithState,
+    StoreError, Tally, TurnRow, TurnState, Verdict,
 };
 
 type Result<T, E = rusqlite::Error> = std::result::Result<T, E>;
@@ -90,10 +90,11 @@ pub(super) fn events(
     let mut rows = statement.query((Text(session), int(turn), int(from), int(limit)))?;
     let mut page = Page::new();
     while let Some(row) = rows.next()? {
-        if !page.has_room_for(row.get_ref("event")?.as_str()?.len()) {
+        let text = row.get_ref("event")?.as_str()?;
+        if !page.has_room_for(text.len()) {
             break;
         }
-        let event = row.get::<_, Json<_>>("event")?.0;
+        let event = EventJson::stored(text).map_err(FromSqlError::other)?;
         page.push(EventRow { session, turn, seq: row.get("seq")?, event, at: row.get("at")? });
     }
     Ok(page.rows())

@@ -170,7 +170,6 @@ pub(super) const LEAVES: &str = nodes!(
     "WHERE n.tree = ?1 AND n.children = 0 AND n.ordinal > coalesce((SELECT ordinal FROM nodes WHERE id = ?2), 0) \
      ORDER BY n.ordinal LIMIT ?3"
 );
-pub(super) const NODE_EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM nodes WHERE id = ?1)";
 pub(super) const NODE_CONTENT: &str = "SELECT content, ordinal FROM nodes WHERE id = ?1";
 pub(super) const NODE_AT: &str = "SELECT * FROM nodes WHERE ordinal = ?1";
 pub(super) const STEP_FROM: &str = "SELECT ordinal, depth, above, jump FROM nodes WHERE id = ?1";
@@ -206,6 +205,10 @@ pub(super) const SEARCH: &str = nodes!(
      AND f.rowid < coalesce((SELECT ordinal FROM nodes WHERE id = ?3), 9223372036854775807) \
      ORDER BY f.rowid DESC LIMIT ?4"
 );
+
+pub(super) const UNINDEXED_NODES: &str = "SELECT ordinal, content, long FROM nodes \
+    WHERE ordinal > (SELECT coalesce(max(id), 0) FROM node_text_docsize) ORDER BY ordinal LIMIT ?1";
+pub(super) const IS_INDEXED: &str = "SELECT 1 FROM node_text_docsize WHERE id = ?1";
 
 // The audit log is read by number; a filter skips entries.
 macro_rules! audit {
@@ -323,7 +326,6 @@ pub(super) const ALL: &[&str] = &[
     NODES_OF_TREE,
     LEAVES,
     NODE_AT,
-    NODE_EXISTS,
     NODE_CONTENT,
     STEP_FROM,
     STEP_AT,
@@ -337,6 +339,8 @@ pub(super) const ALL: &[&str] = &[
     TREE_SESSIONS,
     TREE_LIVES,
     LAST_NODES,
+    UNINDEXED_NODES,
+    IS_INDEXED,
     ASKED_BEFORE,
     TEMPLATE,
     TEMPLATE_EXISTS,

@@ -293,7 +293,7 @@ async fn a_message_in_parts_is_one_node() {
     let extend =
         Change::ExtendNode { node: node.id, blocks: vec![json!({"type": "text"}), json!(3)], uuid: None };
     let of_node = node.id.to_string();
-    let changes = vec![Change::CreateSession(Box::new(new)), Change::AddNode(id, Box::new(node)), extend];
+    let changes = vec![Change::CreateSession(Box::new(new)), Change::AddNode(id, Arc::new(node)), extend];
     store.commit(0, changes).await.unwrap();
     let read = store.readers.read(move |file| {
         file.query_row("SELECT role, content FROM nodes WHERE id = ?1", [of_node], |row| {
@@ -307,6 +307,66 @@ async fn a_message_in_parts_is_one_node() {
             .await
             .is_err()
     );
+}
+
+/// A node with this text below `parent`.
+fn said(new: &NewSession, parent: NodeId, text: String) -> NodeRow {
+    let content = json!([{"type": "text", "text": text}]);
+    let (id, tree) = (NodeId::random(), new.tree);
+    NodeRow { id, tree, parent, role: Role::Assistant, content, turn: 1, uuid: None }
+}
+
+/// The number of nodes in the search index.
+async fn indexed(store: &SqliteStore) -> u64 {
+    let count = |file: &Connection| file.query_row("SELECT count(*) FROM node_text", [], |row| row.get(0));
+    store.readers.read(count).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_search_finds_the_nodes_of_all_commits_before_it_and_commits_do_not_wait_for_the_index() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("db");
+    let store = SqliteStore::open(&path, Durability::Normal).unwrap();
+    let new = session("a");
+    let (id, mut parent) = (new.id, new.head);
+    store.commit(0, vec![Change::CreateSession(Box::new(new.clone()))]).await.unwrap();
+    let mut changes = Vec::new();
+    for number in 0..500 {
+        let node = said(&new, parent, format!("word {number} {}", "long ".repeat(2_000 * (number % 2))));
+        parent = node.id;
+        changes.push(Change::AddNode(id, Arc::new(node)));
+    }
+    store.commit(0, changes).await.unwrap();
+    assert_eq!(indexed(&store).await, 0, "the commit itself");
+    // A hub that is killed leaves nodes that are not in the index.
+    drop(store);
+    let store = SqliteStore::open(&path, Durability::Normal).unwrap();
+    assert_eq!(store.search("499", None, None, 10).await.unwrap().len(), 1, "with a long text");
+    assert_eq!(store.search("word", None, None, 1_000).await.unwrap().len(), 500);
+    assert_eq!(indexed(&store).await, 501, "all nodes and the root");
+    let more = Change::ExtendNode { node: parent, blocks: vec![json!({"text": "afterwards"})], uuid: None };
+    store.commit(0, vec![more]).await.unwrap();
+    let found = store.search("afterwards 499", None, None, 10).await.unwrap();
+    assert_eq!(found.len(), 1, "an indexed node that was extended");
+}
+
+#[tokio::test]
+async fn a_search_waits_for_the_index_only_as_long_as_the_store_accepts_it() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("db");
+    let store = SqliteStore::open(&path, Durability::Normal).unwrap();
+    let new = session("a");
+    let node = said(&new, new.head, "word".to_owned());
+    let changes = vec![Change::CreateSession(Box::new(new.clone())), Change::AddNode(new.id, Arc::new(node))];
+    store.commit(0, changes).await.unwrap();
+    let index = "ALTER TABLE node_text_docsize RENAME TO damaged";
+    connection::open(&path, rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE)
+        .unwrap()
+        .execute_batch(index)
+        .unwrap();
+    assert!(store.search("word", None, None, 10).await.is_err(), "an incomplete answer would mislead");
+    let node = said(&new, new.head, "more".to_owned());
+    store.commit(0, vec![Change::AddNode(new.id, Arc::new(node))]).await.unwrap();
 }
 
 fn session(name: &str) -> NewSession {

@@ -1,16 +1,20 @@
 //! The writing thread. It takes all queued commits into one transaction: many callers share one disk sync. If a commit is refused, the
 //! transaction is repeated with a savepoint for each commit, so that the refusal does not affect the others. The function that it is started with applies the changes.
+//! Between commits the thread adds nodes to the search index.
 
+use std::iter;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use plexus_protocol::UnixSeconds;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::audit::Chain;
+use super::search_index::{self, Coverage};
 use crate::{Change, Committed, Observer, StoreError};
 
 /// Applies the changes of one commit, inside the transaction.
@@ -19,6 +23,11 @@ pub(super) type Apply =
 
 /// Opens another connection if the current one does not recover from a failure.
 pub(super) type Reopen = Box<dyn Fn() -> Result<Connection, StoreError> + Send>;
+
+/// How long the queue has to be empty before nodes are added to the search index.
+const QUIET: Duration = Duration::from_millis(200);
+/// How long a node can be missing in the search index of a thread that is never quiet.
+const MAX_INDEX_DELAY: Duration = Duration::from_secs(5);
 
 /// The queue in front of the writing thread.
 pub(super) struct Writer {
@@ -30,6 +39,8 @@ pub(super) struct Writer {
 
 enum Job {
     Commit(Commit),
+    /// Answers when the search index contains all nodes.
+    CompleteIndex(oneshot::Sender<Result<(), StoreError>>),
     /// Ends the thread after the commits before it.
     Close,
 }
@@ -55,6 +66,7 @@ impl Writer {
             chain: Chain::default(),
             transactions: Arc::clone(&transactions),
             observer: Arc::clone(&observer),
+            index: Index { behind_since: Some(Instant::now()), searches: Vec::new() },
         };
         let thread =
             thread::Builder::new().name("store-writer".to_owned()).spawn(move || state.run(&jobs)).map_err(
@@ -66,8 +78,14 @@ impl Writer {
     /// Queues a commit and waits for its result. Dropping the future does not cancel the commit.
     pub(super) async fn commit(&self, at: UnixSeconds, changes: Vec<Change>) -> Answer {
         let (reply, answer) = oneshot::channel();
-        let closed = || StoreError::Unavailable("the store is closed".to_owned());
         self.queue.send(Job::Commit(Commit { at, changes, reply })).map_err(|_| closed())?;
+        answer.await.map_err(|_| closed())?
+    }
+
+    /// Waits until the search index contains all nodes of earlier commits.
+    pub(super) async fn complete_index(&self) -> Result<(), StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.queue.send(Job::CompleteIndex(reply)).map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
     }
 
@@ -101,6 +119,10 @@ impl Drop for Writer {
     }
 }
 
+fn closed() -> StoreError {
+    StoreError::Unavailable("the store is closed".to_owned())
+}
+
 /// The state of the thread.
 struct Writing {
     connection: Option<Connection>,
@@ -109,24 +131,86 @@ struct Writing {
     chain: Chain,
     transactions: Arc<AtomicU64>,
     observer: Arc<Mutex<Option<Observer>>>,
+    index: Index,
+}
+
+/// What is known about the search index.
+struct Index {
+    /// The time of the first commit that may have added nodes that are not in the index.
+    behind_since: Option<Instant>,
+    /// The searches that wait for a complete index.
+    searches: Vec<oneshot::Sender<Result<(), StoreError>>>,
+}
+
+impl Index {
+    /// How long the thread waits for a job before it adds nodes to the index.
+    fn wait(&self) -> Option<Duration> {
+        if self.searches.is_empty() { self.behind_since.map(|_| QUIET) } else { Some(Duration::ZERO) }
+    }
+
+    /// Whether nodes are added although there are more commits.
+    fn is_due(&self) -> bool {
+        !self.searches.is_empty() || self.behind_since.is_some_and(|since| since.elapsed() > MAX_INDEX_DELAY)
+    }
+
+    fn answer(&mut self, answer: &Result<(), StoreError>) {
+        self.behind_since = None;
+        for search in self.searches.drain(..) {
+            // The caller may be gone.
+            let _ = search.send(answer.clone());
+        }
+    }
 }
 
 impl Writing {
     fn run(&mut self, jobs: &mpsc::Receiver<Job>) {
-        let mut open = true;
-        while open {
-            let mut group = Vec::new();
-            for job in jobs.recv().into_iter().chain(jobs.try_iter()) {
-                match job {
-                    Job::Commit(commit) => group.push(commit),
-                    Job::Close => {
-                        open = false;
-                        break;
+        loop {
+            let next = match self.index.wait() {
+                Some(quiet) => jobs.recv_timeout(quiet),
+                None => jobs.recv().map_err(mpsc::RecvTimeoutError::from),
+            };
+            match next {
+                Ok(first) => {
+                    let mut group = Vec::new();
+                    let mut open = true;
+                    for job in iter::once(first).chain(jobs.try_iter()) {
+                        match job {
+                            Job::Commit(commit) => group.push(commit),
+                            Job::CompleteIndex(search) => self.index.searches.push(search),
+                            Job::Close => {
+                                open = false;
+                                break;
+                            }
+                        }
+                    }
+                    self.write(group);
+                    if !open {
+                        return;
+                    }
+                    if self.index.is_due() {
+                        self.add_to_index();
                     }
                 }
+                Err(mpsc::RecvTimeoutError::Timeout) => self.add_to_index(),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return,
             }
-            open &= !group.is_empty();
-            self.write(group);
+        }
+    }
+
+    /// Adds some nodes to the search index. After a failure, the next commit or search causes another try.
+    fn add_to_index(&mut self) {
+        let added = self.take_connection().and_then(|connection| {
+            let added = search_index::add_batch(&connection);
+            self.put_back(connection);
+            Ok(added?)
+        });
+        match added {
+            Ok(Coverage::Partial) => {}
+            Ok(Coverage::Complete) => self.index.answer(&Ok(())),
+            Err(error) => {
+                tracing::warn!(%error, "cannot add nodes to the search index");
+                self.index.answer(&Err(error));
+            }
         }
     }
 
@@ -134,6 +218,7 @@ impl Writing {
         if group.is_empty() {
             return;
         }
+        self.index.behind_since.get_or_insert_with(Instant::now);
         // No result is sent before COMMIT returns: a refusal, too, may depend on an earlier commit of the group.
         match self.transaction(&group) {
             Ok(answers) => {
@@ -166,21 +251,27 @@ impl Writing {
     }
 
     fn transaction(&mut self, group: &[Commit]) -> Result<Vec<Answer>, StoreError> {
-        let connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => (self.reopen)()?,
-        };
+        let connection = self.take_connection()?;
         let answers = transaction(&connection, &mut self.apply, &mut self.chain, group);
         match &answers {
             Ok(_) => drop(self.transactions.fetch_add(1, Ordering::Relaxed)),
             // Its audit entries were not stored.
             Err(_) => self.chain = Chain::default(),
         }
+        self.put_back(connection);
+        answers
+    }
+
+    fn take_connection(&mut self) -> Result<Connection, StoreError> {
+        self.connection.take().map_or_else(&self.reopen, Ok)
+    }
+
+    /// Keeps a connection, unless it does not recover from a failure.
+    fn put_back(&mut self, connection: Connection) {
         // After a full disk or an I/O error SQLite may have rolled back by itself.
         if connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok() {
             self.connection = Some(connection);
         }
-        answers
     }
 }
 

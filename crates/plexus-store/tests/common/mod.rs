@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use plexus_protocol::claudecode::{Channel, McpServer, PermissionMode, PolicyName};
 use plexus_protocol::worktree::Worktree;
@@ -140,7 +141,7 @@ pub fn ends(session: SessionId, turn: u64) -> Change {
 
 /// Appends a text of the agent.
 pub fn says(session: SessionId, turn: u64, text: &str) -> Change {
-    Change::Event(session, turn, Box::new(said(text)))
+    Change::Event(session, turn, Arc::new(said(text)))
 }
 
 /// An approval of run 1, addressed to the operator.

@@ -24,7 +24,7 @@ pub async fn a_new_approval_is_reported_in_its_turn_and_to_its_addressee(store: 
 
     let id = new.approval.id;
     assert_eq!(
-        made.events[0].event,
+        made.events[0].event.value(),
         json!({"type": "approval_requested", "approval_id": id, "tool_use_id": "t"})
     );
     assert_eq!((made.events[0].turn, made.events[0].seq), (1, 0));
@@ -54,8 +54,12 @@ pub async fn the_event_of_an_edited_call_contains_the_input_that_ran(store: Arc<
         let decision = Box::new(Decision { updated_input: Some(updated.clone()), ..allowed() });
         let resolve = Change::Resolve { approval: id, status: ApprovalStatus::Allowed, decision };
         let made = store.commit(NOW + 3, vec![resolve]).await.unwrap();
-        let shown = made.events[0].event.get("updated_input");
-        assert_eq!(shown, edited.then_some(&json!(updated)), "an unchanged input is not an edit");
+        let event = made.events[0].event.value();
+        assert_eq!(
+            event.get("updated_input"),
+            edited.then_some(&json!(updated)),
+            "an unchanged input is not an edit"
+        );
     }
 }
 
@@ -67,7 +71,7 @@ pub async fn a_resolved_approval_is_reported_in_its_turn_and_to_its_addressee(st
     let id = ask(&*store, new).await;
     let made = store.commit(NOW + 3, vec![denies(id)]).await.unwrap();
     assert_eq!(
-        made.events[0].event,
+        made.events[0].event.value(),
         json!({
             "type": "approval_resolved", "approval_id": id, "tool_use_id": "t", "status": "denied",
             "by": {"kind": "operator"}, "message": "as I said",
@@ -258,7 +262,7 @@ pub async fn an_approval_outside_any_turn_is_stored(store: Arc<dyn Store>) {
     let id = ask(&*store, question(session, 0, "t")).await;
     commit(&*store, allows(id)).await;
     let events = store.events(session, 0, 0, 10).await.unwrap();
-    let types: Vec<_> = events.iter().map(|row| row.event["type"].clone()).collect();
+    let types: Vec<_> = events.iter().map(|row| row.event.value()["type"].clone()).collect();
     assert_eq!(types, ["approval_requested", "approval_resolved"]);
 }
 

@@ -229,12 +229,12 @@ pub async fn every_ancestor_is_notified_once_at_80_percent(store: Arc<dyn Store>
     let FeedEntry::BudgetLow(notice) = &made.feed[0].entry else { panic!("{made:?}") };
     assert_eq!((notice.session_id, notice.limit), (child, WallSecs));
     assert_eq!([&notice.granted, &notice.used, &notice.left], [&10.into(), &8.into(), &2.into()]);
-    assert_eq!(made.events[0].event["data"], json!(notice));
-    assert_eq!((made.events[0].turn, &made.events[0].event["subtype"]), (1, &json!("budget")));
+    assert_eq!(made.events[0].event.value()["data"], json!(notice));
+    assert_eq!((made.events[0].turn, &made.events[0].event.value()["subtype"]), (1, &json!("budget")));
     assert_eq!(notified(&commit(&*store, spends(1_000)).await), (vec![], 0));
     commit(&*store, Change::SetBudget(child, vec![(WallSecs, 20_000)])).await;
     assert_eq!(notified(&commit(&*store, spends(7_000)).await).1, 1, "a new grant is notified about again");
-    let event: Event = serde_json::from_value(made.events[0].event.clone()).unwrap();
+    let event: Event = serde_json::from_value(made.events[0].event.value()).unwrap();
     assert!(matches!(event, Event::System { .. }));
 }
 

@@ -37,7 +37,7 @@ async fn says_all(store: &dyn Store, session: SessionId, texts: &[&str]) -> Vec<
         let node = said(tree, head, text);
         head = node.id;
         ids.push(node.id);
-        changes.push(Change::AddNode(session, Box::new(node)));
+        changes.push(Change::AddNode(session, Arc::new(node)));
     }
     store.commit(NOW, changes).await.unwrap();
     ids
@@ -94,7 +94,7 @@ pub async fn a_fork_shares_the_nodes_above_it_and_grows_independently(store: Arc
     assert_eq!(store.resume_points(one.beginning, 9).await.unwrap(), []);
     let stray = said(one.tree, NodeId::random(), "of nobody");
     assert!(matches!(
-        refused(&*store, Change::AddNode(one.id, Box::new(stray))).await,
+        refused(&*store, Change::AddNode(one.id, Arc::new(stray))).await,
         Refusal::NoSuchNode(_)
     ));
 }
@@ -128,7 +128,7 @@ pub async fn long_texts_are_read_back_whole(store: Arc<dyn Store>) {
     let mut node = said(tree, head, "");
     node.content = blocks.clone();
     let id = node.id;
-    commit(&*store, Change::AddNode(session, Box::new(node))).await;
+    commit(&*store, Change::AddNode(session, Arc::new(node))).await;
     let more = json!({"type": "text", "text": long});
     let uuid = Some("later".to_owned());
     commit(&*store, Change::ExtendNode { node: id, blocks: vec![more.clone()], uuid }).await;

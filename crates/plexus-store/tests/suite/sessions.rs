@@ -145,7 +145,7 @@ pub async fn a_node_becomes_the_head(store: Arc<dyn Store>) {
             content: json!([{"type": "text"}]),
         };
         parent = node.id;
-        commit(&*store, Change::AddNode(new.id, Box::new(node))).await;
+        commit(&*store, Change::AddNode(new.id, Arc::new(node))).await;
         assert_eq!(store.session(new.id).await.unwrap().unwrap().head, parent);
     }
 }

@@ -1,6 +1,8 @@
 //! Handles tool calls at the gate and the approval requests that follow them. A repeated request for a call shares its
 //! approval; a request for the same call with a different input is denied and logged. `answers` resolves approvals.
 
+use std::sync::Arc;
+
 use plexus_claude::{CanUseTool, GateAnswer, PermissionResult, PreToolUse};
 use plexus_protocol::claudecode::Channel;
 use plexus_protocol::{Approval, ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Event};
@@ -317,6 +319,6 @@ impl Machine {
             other => [("value".to_owned(), other)].into_iter().collect(),
         };
         let event = Event::System { subtype: subtype.to_owned(), data };
-        Change::Event(self.row.id, self.event_turn(), Box::new(event))
+        Change::Event(self.row.id, self.event_turn(), Arc::new(event))
     }
 }

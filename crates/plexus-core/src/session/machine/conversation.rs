@@ -1,5 +1,7 @@
 //! The conversation tree of the session. Messages, decisions about calls and the outcomes of turns become its nodes.
 
+use std::sync::Arc;
+
 use plexus_claude::{Assistant, Block, User};
 use plexus_protocol::arbor::Role;
 use plexus_protocol::{Event, NodeId, Object};
@@ -108,7 +110,7 @@ impl Machine {
         let (id, turn) = (NodeId::random(), self.event_turn());
         let node = NodeRow { id, tree: self.row.tree, parent: self.row.head, role, content, turn, uuid };
         self.row.head = id;
-        changes.push(Change::AddNode(self.row.id, Box::new(node)));
+        changes.push(Change::AddNode(self.row.id, Arc::new(node)));
         id
     }
 }
@@ -123,6 +125,7 @@ fn extend(node: NodeId, content: Vec<Value>, uuid: Option<String>, changes: &mut
                 return;
             }
             Change::AddNode(_, added) if added.id == node => {
+                let added = Arc::make_mut(added);
                 added.uuid = uuid.or(added.uuid.take());
                 if let Some(blocks) = added.content.as_array_mut() {
                     blocks.extend(content);

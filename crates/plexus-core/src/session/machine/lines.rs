@@ -1,6 +1,8 @@
 //! The lines that the child writes. A batch of lines becomes one commit. The machine sends its replies to the batch after
 //! that commit is durable.
 
+use std::sync::Arc;
+
 use plexus_agent::Entry;
 use plexus_claude::{
     Assistant, Block, GateAnswer, HookAnswer, HookCallback, Incoming, PermissionResult, Request, RequestBody,
@@ -374,7 +376,7 @@ impl Machine {
                 self.ungated.insert(tool_use_id.clone());
             }
         }
-        batch.changes.push(Change::Event(self.row.id, self.event_turn(), Box::new(event)));
+        batch.changes.push(Change::Event(self.row.id, self.event_turn(), Arc::new(event)));
     }
 
     pub(super) fn note(&mut self, subtype: &str, data: Value, batch: &mut Batch) {

@@ -1,6 +1,8 @@
 //! Changes to a session while it runs: its mode, its model, its trusted project, and messages added to its turn. The child
 //! is asked to change its mode or model; the caller waits for the child's answer.
 
+use std::sync::Arc;
+
 use plexus_claude::AttachedFile;
 use plexus_protocol::claudecode::{PermissionMode, TrustedProject};
 use plexus_protocol::{Error, ErrorKind, Event};
@@ -189,7 +191,7 @@ impl Machine {
         }
         let event =
             Event::System { subtype: "sent".to_owned(), data: data.as_object().cloned().unwrap_or_default() };
-        let mut changes = vec![Change::Event(self.row.id, number, Box::new(event))];
+        let mut changes = vec![Change::Event(self.row.id, number, Arc::new(event))];
         let node = self.add_prompt(&text, attachments, &mut changes);
         let node = (!attachments.is_empty()).then_some(node);
         self.progress_mut().unread_messages.push(UnreadMessage { uuid, text, node });

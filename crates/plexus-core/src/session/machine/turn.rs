@@ -1,6 +1,8 @@
 //! Turns: how one starts, how its prompt reaches a process, and how it ends. `progress` owns the part that survives a
 //! restart and decides when a turn is over.
 
+use std::sync::Arc;
+
 use plexus_claude::{AttachedFile, SentId};
 use plexus_protocol::arbor::Position;
 use plexus_protocol::{Error, ErrorKind, Event, NodeId};
@@ -97,7 +99,7 @@ impl Machine {
             origin,
             attachments: attachments.iter().map(Attachment::view).collect(),
         };
-        changes.push(Change::Event(session, number, Box::new(start)));
+        changes.push(Change::Event(session, number, Arc::new(start)));
         // The inherited progress is durable with the turn: a hub that finds only a prompt needs to know its process.
         let prompt_node = (!attachments.is_empty()).then_some(node);
         let progress = Progress { format, prompt_node, ..self.last_progress.next() };
@@ -159,7 +161,7 @@ impl Machine {
             origin: Some("background".to_owned()),
             attachments: Vec::new(),
         };
-        changes.push(Change::Event(session, number, Box::new(start)));
+        changes.push(Change::Event(session, number, Arc::new(start)));
         changes.push(self.progress());
     }
 

@@ -32,13 +32,10 @@ impl NodeRows for Tables {
         Ok(sessions.any(|row| row.tree == tree && row.deleted_at.is_none()))
     }
 
-    fn node_exists(&self, id: NodeId) -> Stored<bool> {
-        Ok(self.nodes.get(&id).is_some())
-    }
-
-    fn insert_node(&mut self, node: &NewNode<'_>) -> Stored<()> {
+    fn insert_node(&mut self, node: &NewNode<'_>) -> Stored<bool> {
         let NewNode { row, session, at } = *node;
-        let depth = self.nodes.get(&row.parent).map_or(0, |parent| parent.summary.depth + 1);
+        let Some(parent) = self.nodes.get(&row.parent) else { return Ok(false) };
+        let depth = parent.summary.depth + 1;
         self.nodes.update(&row.parent, |parent| parent.summary.children += 1);
         let summary = NodeSummary {
             id: row.id,
@@ -52,7 +49,7 @@ impl NodeRows for Tables {
             created_at: at,
         };
         self.put_node(row.tree, summary, row.content.clone(), row.uuid.clone());
-        Ok(())
+        Ok(true)
     }
 
     fn extend_node(&mut self, id: NodeId, blocks: &[Value], uuid: Option<&str>) -> Stored<bool> {

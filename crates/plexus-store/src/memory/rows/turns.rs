@@ -60,7 +60,7 @@ impl TurnRows for Tables {
 
     fn first_event_sizes(&self, key: TurnKey, limit: u64) -> Stored<Vec<EventSize>> {
         let first = self.events_from(key, 0).take(usize::try_from(limit).unwrap_or(usize::MAX));
-        Ok(first.map(|row| EventSize { seq: row.seq, bytes: row.event.to_string().len() as u64 }).collect())
+        Ok(first.map(|row| EventSize { seq: row.seq, bytes: row.event.as_str().len() as u64 }).collect())
     }
 
     fn delete_events(&mut self, key: TurnKey, upto: u64) -> Stored<usize> {

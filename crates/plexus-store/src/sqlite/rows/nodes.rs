@@ -1,6 +1,8 @@
 //! Conversation trees in SQL. A node names its parent and an ancestor further up (`jump`), as in a skew-binary list, so that
 //! the node at a given depth of any path is found in logarithmically many steps. A long text is stored once, under its hash.
 
+use std::borrow::Cow;
+
 use plexus_protocol::{NodeId, TreeId, UnixSeconds};
 use rusqlite::Row;
 use serde_json::Value;
@@ -8,11 +10,11 @@ use sha2::{Digest, Sha256};
 
 use super::super::arbor_reads::put_long_texts_back;
 use super::super::columns::{Json, Text, Word};
-use super::super::{reads, sql};
+use super::super::{reads, search_index, sql};
 use super::SqliteRows;
-use crate::node_text::{as_blocks, preview, searchable};
+use crate::StoreError;
+use crate::node_text::{as_blocks, preview};
 use crate::rows::{LeafNode, NewNode, NodeRows, Stored};
-use crate::{Refusal, StoreError};
 
 /// A text of this length or more is stored once.
 const LONG: usize = 4 * 1024;
@@ -49,16 +51,12 @@ impl NodeRows for SqliteRows<'_> {
         self.value(sql::TREE_LIVES, [Text(tree)])
     }
 
-    fn node_exists(&self, id: NodeId) -> Stored<bool> {
-        self.value(sql::NODE_EXISTS, [Text(id)])
-    }
-
-    fn insert_node(&mut self, new: &NewNode<'_>) -> Stored<()> {
+    fn insert_node(&mut self, new: &NewNode<'_>) -> Stored<bool> {
         let NewNode { row: node, session, at } = new;
         let found = reads::one(self.connection, sql::NODE_ABOVE, [Text(node.parent)], position)?;
-        let parent = found.ok_or(Refusal::NoSuchNode(node.parent))?;
+        let Some(parent) = found else { return Ok(false) };
         let jump = self.jump_from(&parent)?;
-        let (content, long) = take_long_texts(node.content.clone(), "");
+        let (content, long) = take_long_texts(&node.content, "");
         self.execute(
             "INSERT INTO nodes (id, tree, parent, above, jump, depth, role, session, turn, uuid, preview, content, long, \
              created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
@@ -83,8 +81,7 @@ impl NodeRows for SqliteRows<'_> {
         self.insert_long_texts(ordinal, &long)?;
         self.execute("UPDATE nodes SET children = children + 1 WHERE ordinal = ?1", [parent.ordinal])?;
         self.execute("UPDATE trees SET nodes = nodes + 1 WHERE id = ?1", [Text(node.tree)])?;
-        self.index(ordinal, &node.content)?;
-        Ok(())
+        Ok(true)
     }
 
     fn extend_node(&mut self, id: NodeId, blocks: &[Value], uuid: Option<&str>) -> Stored<bool> {
@@ -95,19 +92,20 @@ impl NodeRows for SqliteRows<'_> {
         let mut content = as_blocks(content);
         let mut any_long = false;
         for block in blocks {
-            let (block, long) = take_long_texts(block.clone(), &format!("/{}", content.len()));
+            let (block, long) = take_long_texts(block, &format!("/{}", content.len()));
             any_long |= !long.is_empty();
             self.insert_long_texts(ordinal, &long)?;
-            content.push(block);
+            content.push(block.into_owned());
         }
         self.execute(
             "UPDATE nodes SET content = ?2, uuid = coalesce(?3, uuid), long = max(long, ?4) WHERE ordinal = ?1",
             (ordinal, Json(&content), uuid, any_long),
         )?;
-        let mut whole = Value::Array(content);
-        put_long_texts_back(self.connection, ordinal, &mut whole)?;
-        self.execute("DELETE FROM node_text WHERE rowid = ?1", [ordinal])?;
-        self.index(ordinal, &whole)?;
+        search_index::replace(self.connection, ordinal, || {
+            let mut whole = Value::Array(content);
+            put_long_texts_back(self.connection, ordinal, &mut whole)?;
+            Ok(whole)
+        })?;
         Ok(true)
     }
 
@@ -121,7 +119,7 @@ impl NodeRows for SqliteRows<'_> {
         let found = reads::one(self.connection, sql::NODE_ABOVE, [Text(node.id)], position)?;
         let Some(Position { ordinal, .. }) = found else { return Ok(()) };
         self.delete_long_texts(ordinal)?;
-        self.execute("DELETE FROM node_text WHERE rowid = ?1", [ordinal])?;
+        search_index::remove(self.connection, ordinal)?;
         self.execute("DELETE FROM nodes WHERE ordinal = ?1", [ordinal])?;
         self.execute("UPDATE nodes SET children = children - 1 WHERE id = ?1", [Text(node.parent)])?;
         self.execute("UPDATE trees SET nodes = nodes - 1 WHERE id = ?1", [Text(tree)])?;
@@ -173,21 +171,19 @@ impl SqliteRows<'_> {
         }
         Ok(())
     }
-
-    /// Adds a node to the search index, which must not contain it.
-    fn index(&self, ordinal: u64, content: &Value) -> Stored<()> {
-        self.execute("INSERT INTO node_text (rowid, text) VALUES (?1, ?2)", (ordinal, searchable(content)))?;
-        Ok(())
-    }
 }
 
 fn position(row: &Row<'_>) -> rusqlite::Result<Position> {
     Ok(Position { ordinal: row.get(0)?, depth: row.get(1)?, jump: row.get(2)? })
 }
 
-/// Takes the long texts out of a content.
-fn take_long_texts(mut content: Value, prefix: &str) -> (Value, Vec<LongText>) {
+/// The content without its long texts, and those texts.
+fn take_long_texts<'a>(content: &'a Value, prefix: &str) -> (Cow<'a, Value>, Vec<LongText>) {
     let mut long = Vec::new();
+    if !has_long_text(content) {
+        return (Cow::Borrowed(content), long);
+    }
+    let mut content = content.clone();
     let mut left = vec![(prefix.to_owned(), &mut content)];
     while let Some((place, value)) = left.pop() {
         match value {
@@ -203,5 +199,18 @@ fn take_long_texts(mut content: Value, prefix: &str) -> (Value, Vec<LongText>) {
             _ => {}
         }
     }
-    (content, long)
+    (Cow::Owned(content), long)
+}
+
+fn has_long_text(content: &Value) -> bool {
+    let mut left = vec![content];
+    while let Some(value) = left.pop() {
+        match value {
+            Value::String(text) if text.len() >= LONG => return true,
+            Value::Array(values) => left.extend(values),
+            Value::Object(fields) => left.extend(fields.values()),
+            _ => {}
+        }
+    }
+    false
 }

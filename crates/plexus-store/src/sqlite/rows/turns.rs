@@ -53,7 +53,7 @@ impl TurnRows for SqliteRows<'_> {
         let EventRow { session, turn, seq, event, at } = event;
         self.execute(
             "INSERT INTO events (session, turn, seq, event, at) VALUES (?1, ?2, ?3, ?4, ?5)",
-            (Text(session), turn, seq, Json(event), at),
+            (Text(session), turn, seq, event.as_str(), at),
         )?;
         Ok(())
     }
