@@ -26,6 +26,7 @@ mod start;
 mod stored_history;
 mod table;
 mod tool_call;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -69,6 +70,8 @@ enum Benchmark {
     Table,
     /// The time of a tool call of a real Claude Code: ungated, under an instant host, under the Claude Agent SDKs, and under Plexus
     ToolCall(tool_call::ToolCallArgs),
+    /// The stages of a tool call that a rule allows, and of one that a client answers
+    Trace(trace::TraceArgs),
 }
 
 #[tokio::main]
@@ -88,5 +91,6 @@ async fn main() -> anyhow::Result<ExitCode> {
         Benchmark::Start(args) => start::run(&args).await,
         Benchmark::Table => table::run(),
         Benchmark::ToolCall(args) => tool_call::run(&args).await,
+        Benchmark::Trace(args) => trace::run(&args).await,
     }
 }

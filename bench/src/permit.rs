@@ -192,7 +192,7 @@ async fn answered(
 }
 
 /// The parameters of a child with this many permits.
-fn child_params(name: &str, dir: &Path, permits: usize) -> Value {
+pub(crate) fn child_params(name: &str, dir: &Path, permits: usize) -> Value {
     let step = |number| json!({"tool": "Step", "input": {"number": number}});
     let steps: Vec<Value> = (0..permits).map(step).collect();
     json!({
@@ -200,7 +200,7 @@ fn child_params(name: &str, dir: &Path, permits: usize) -> Value {
     })
 }
 
-async fn next_approval(listener: &mut Listener) -> anyhow::Result<Value> {
+pub(crate) async fn next_approval(listener: &mut Listener) -> anyhow::Result<Value> {
     loop {
         let event = listener.next().await?.context("the stream of events ended")?;
         let mut data: Value = serde_json::from_str(&event.data).unwrap_or_default();
@@ -210,7 +210,7 @@ async fn next_approval(listener: &mut Listener) -> anyhow::Result<Value> {
     }
 }
 
-async fn until_complete(rpc: &Rpc, name: &str) -> anyhow::Result<()> {
+pub(crate) async fn until_complete(rpc: &Rpc, name: &str) -> anyhow::Result<()> {
     let mut status = Value::Null;
     let mut from_seq = 0;
     while status != "complete" {

@@ -63,7 +63,7 @@ fn largest(row: &Row) -> f64 {
     row.p99.max(row.p50)
 }
 
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

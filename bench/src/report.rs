@@ -41,6 +41,9 @@ pub(crate) struct Row {
     pub(crate) p99: f64,
     /// The number of measurements.
     pub(crate) count: usize,
+    /// The part of a total that this row is, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) share: Option<f64>,
 }
 
 /// A value that must not be larger, or not smaller, than a limit.
@@ -85,16 +88,17 @@ impl Report {
     pub(crate) fn times(&mut self, name: impl Into<String>, figures: &Figures) {
         let [p50, p90, p99] = [figures.p50, figures.p90, figures.p99].map(|time| time.as_secs_f64() * 1000.0);
         let (name, unit) = (name.into(), "ms".to_owned());
-        self.rows.push(Row { name, unit, p50, p90, p99, count: figures.count });
+        self.rows.push(Row { name, unit, p50, p90, p99, count: figures.count, share: None });
     }
 
     /// Adds values of another unit.
     pub(crate) fn values(&mut self, name: impl Into<String>, unit: &str, values: &[f64]) {
-        let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        let at = |percent: usize| percentile(&sorted, percent);
-        let (name, unit) = (name.into(), unit.to_owned());
-        self.rows.push(Row { name, unit, p50: at(50), p90: at(90), p99: at(99), count: values.len() });
+        self.rows.push(Row::of(name.into(), unit, values));
+    }
+
+    /// Adds values that are this part of a total, in percent.
+    pub(crate) fn share(&mut self, name: impl Into<String>, unit: &str, values: &[f64], share: f64) {
+        self.rows.push(Row { share: Some(share), ..Row::of(name.into(), unit, values) });
     }
 
     /// Adds a goal for the median of these values, one per round.
@@ -111,6 +115,11 @@ impl Report {
 
     /// Prints the report, writes its files, and fails if a goal is missed.
     pub(crate) fn finish(&self) -> anyhow::Result<ExitCode> {
+        self.finish_with(&plot::bars(self))
+    }
+
+    /// The same with another picture.
+    pub(crate) fn finish_with(&self, svg: &str) -> anyhow::Result<ExitCode> {
         self.print();
         let root = root();
         let results = root.join("bench/results");
@@ -119,22 +128,34 @@ impl Report {
         std::fs::write(results.join(format!("{}.json", self.benchmark)), json + "\n")?;
         let plots = root.join("docs/benchmarks");
         std::fs::create_dir_all(&plots).context("docs/benchmarks")?;
-        std::fs::write(plots.join(format!("{}.svg", self.benchmark)), plot::bars(self))?;
+        std::fs::write(plots.join(format!("{}.svg", self.benchmark)), svg)?;
         Ok(if self.goals.iter().all(Goal::is_reached) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
     #[expect(clippy::print_stdout, reason = "a benchmark prints its results")]
     fn print(&self) {
         println!("{}", self.measures);
-        println!("  {:44} {:>11} {:>11} {:>11} {:>8}", "", "p50", "p90", "p99", "count");
-        for Row { name, unit, p50, p90, p99, count } in &self.rows {
+        let width = self.rows.iter().map(|row| row.name.chars().count()).fold(44, usize::max);
+        println!("  {:width$} {:>11} {:>11} {:>11} {:>8}", "", "p50", "p90", "p99", "count");
+        for Row { name, unit, p50, p90, p99, count, share } in &self.rows {
             let [p50, p90, p99] = [p50, p90, p99].map(|value| shown(*value));
-            println!("  {name:44} {p50:>11} {p90:>11} {p99:>11} {count:>8}   {unit}");
+            let share = share.map(|share| format!("   {share:.1} %")).unwrap_or_default();
+            println!("  {name:width$} {p50:>11} {p90:>11} {p99:>11} {count:>8}   {unit}{share}");
         }
         for goal in &self.goals {
             println!("  {goal}");
         }
         println!("  not included: {}", self.leaves_out);
+    }
+}
+
+impl Row {
+    fn of(name: String, unit: &str, values: &[f64]) -> Self {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let at = |percent: usize| percentile(&sorted, percent);
+        let [p50, p90, p99] = [50, 90, 99].map(at);
+        Self { name, unit: unit.to_owned(), p50, p90, p99, count: values.len(), share: None }
     }
 }
 
@@ -172,6 +193,13 @@ pub(crate) fn progress(what: &str) {
 /// The root directory of the checkout.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(1).map(Path::to_owned).unwrap_or_default()
+}
+
+/// The median of values in any order.
+pub(crate) fn median_of(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    median(&sorted)
 }
 
 /// The middle value, or the mean of the two middle ones.

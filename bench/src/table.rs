@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 
-use crate::report::{Goal, Limit, Report, root, shown};
+use crate::report::{Goal, Limit, Report, Row, root, shown};
 
 const START: &str = "<!-- results: written by `cargo xtask bench` -->\n";
 const END: &str = "<!-- end of results -->\n";
@@ -34,16 +34,14 @@ fn sections(reports: &[Report]) -> String {
         // Writing to a string cannot fail.
         let _ = write!(
             text,
-            "\n### `{}`\n\n{}. Not included: {}\n\n![{}](benchmarks/{}.svg)\n\n| goal | measured | to reach |\n|---|---|---|\n",
+            "\n### `{}`\n\n{}. Not included: {}\n\n![{}](benchmarks/{}.svg)\n\n",
             report.benchmark,
             report.measures,
             report.leaves_out.trim_end_matches('.').to_owned() + ".",
             report.benchmark,
             report.benchmark,
         );
-        for goal in &report.goals {
-            let _ = writeln!(text, "| {} | {} | {} |", goal.what, measured(goal), limit(goal));
-        }
+        text += &if report.goals.is_empty() { rows(report) } else { goals(report) };
         let machine = &report.machine;
         let versions: Vec<String> =
             report.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
@@ -59,6 +57,24 @@ fn sections(reports: &[Report]) -> String {
         );
     }
     text + "\n"
+}
+
+fn goals(report: &Report) -> String {
+    let mut text = "| goal | measured | to reach |\n|---|---|---|\n".to_owned();
+    for goal in &report.goals {
+        let _ = writeln!(text, "| {} | {} | {} |", goal.what, measured(goal), limit(goal));
+    }
+    text
+}
+
+/// The figures of a report without goals.
+fn rows(report: &Report) -> String {
+    let mut text = "| | p50 | p99 | share |\n|---|---|---|---|\n".to_owned();
+    for Row { name, unit, p50, p99, share, .. } in &report.rows {
+        let share = share.map(|share| format!("{share:.1} %")).unwrap_or_default();
+        let _ = writeln!(text, "| {name} | {} {unit} | {} {unit} | {share} |", shown(*p50), shown(*p99));
+    }
+    text
 }
 
 fn measured(goal: &Goal) -> String {

@@ -58,6 +58,7 @@ mod streams;
 mod supervision_cost;
 mod system_prompts;
 mod terminal;
+mod timing_marks;
 mod tour;
 mod trees;
 mod unusual_requests;

@@ -15,6 +15,7 @@ const ALL: &[&[&str]] = &[
     &["start"],
     &["tool-call"],
     &["tool-call", "--children", "8", "--calls", "50"],
+    &["trace"],
     &["permit"],
     &["decisions"],
     &["events"],

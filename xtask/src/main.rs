@@ -17,6 +17,7 @@ mod python_sdk;
 mod save_data_dir;
 mod skipped;
 mod test;
+mod trace;
 mod wire;
 mod workspace;
 
@@ -42,6 +43,7 @@ enum Chore {
     Explore(explore::ExploreArgs),
     Fuzz(fuzz::FuzzArgs),
     SaveDataDir(save_data_dir::SaveDataDirArgs),
+    Trace(trace::TraceArgs),
     Wire(wire::WireArgs),
 }
 
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Chore::Explore(args) => explore::run(&workspace, &args),
         Chore::Fuzz(args) => fuzz::run(&workspace, &args),
         Chore::SaveDataDir(args) => save_data_dir::run(&workspace, &args),
+        Chore::Trace(args) => trace::run(&workspace, args),
         Chore::Wire(args) => wire::run(&workspace, &args),
     });
     match done {

@@ -9,6 +9,7 @@ use plexus_claude::{Incoming, Line, LineSplitter, parse, parse_oversized};
 
 use crate::journal_watch::{JournalWatch, Watched};
 use crate::run_dir::RunDir;
+use crate::timing::TIMING;
 
 /// The longest line that is loaded into memory. Longer lines remain a range of the journal.
 pub const MAX_LINE: usize = 8 * 1024 * 1024;
@@ -72,6 +73,13 @@ impl Journal {
     /// Returns the complete lines that are available now, up to about `max_bytes` and always at least one; empty at the
     /// current end. An incomplete line is returned once it is complete.
     pub fn read(&mut self, max_bytes: usize) -> io::Result<Vec<Entry>> {
+        tracing::trace!(target: TIMING, mark = "journal_reading");
+        let entries = self.read_lines(max_bytes);
+        tracing::trace!(target: TIMING, mark = "lines_parsed", end = self.splitter.offset());
+        entries
+    }
+
+    fn read_lines(&mut self, max_bytes: usize) -> io::Result<Vec<Entry>> {
         self.watched.mark_seen();
         let mut entries = Vec::new();
         let mut buffer = [0; PIECE];

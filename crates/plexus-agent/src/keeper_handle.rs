@@ -15,12 +15,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, getppid, pidfd_open, pidfd_send_signal};
 use tokio::io::unix::AsyncFd;
+use tracing::Level;
 
 use crate::command_line::Launch;
 use crate::identity::ProcessIdentity;
 use crate::process_tree::sweep;
 use crate::readable::readable;
 use crate::run_dir::{RunDir, append_to};
+use crate::timing::{TIMING, TIMING_ARG};
 
 /// Longer than a keeper needs to stop its child within its own limits, unless the disk is slow or full.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
@@ -51,6 +53,7 @@ impl Keeper {
             .arg0("plexus")
             .arg("keep")
             .arg(&run)
+            .args(tracing::enabled!(target: TIMING, Level::TRACE).then_some(TIMING_ARG))
             .current_dir(&run)
             .env_clear()
             .envs(env)

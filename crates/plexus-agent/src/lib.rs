@@ -24,6 +24,7 @@ mod readable;
 mod run_dir;
 mod run_output;
 mod sandbox;
+mod timing;
 
 pub use command_line::{Conversation, JournalLimits, Launch, LaunchLine, PromptTool, SlashCommands, Streams};
 pub use dir_watch::{DirState, DirWatch};
@@ -44,3 +45,4 @@ pub use sandbox::{
     Inode, Protection, Sandbox, SandboxPart, SandboxState, Tracing, enter_sandbox, forbid_tracing,
     list_data_dir, read_sandbox, try_hiding, try_sandbox,
 };
+pub use timing::{TIMING, TIMING_ARG};

@@ -11,6 +11,7 @@ use rustix::fs::OFlags;
 use serde_json::json;
 
 use crate::run_dir::RunDir;
+use crate::timing::TIMING;
 
 /// The lines for a child, open for appending.
 #[derive(Debug)]
@@ -76,6 +77,7 @@ impl Outbox {
             return Err(error);
         }
         self.length += bytes.len() as u64;
+        tracing::trace!(target: TIMING, mark = "outbox_written", end = self.length);
         self.wake_keeper()
     }
 

@@ -13,21 +13,24 @@ use crate::turn::{Stop, Turn, assistant};
 
 const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected.";
 
-/// A call that may run: its input, and when the answer that allows it was read.
+/// A call that may run: its input, when the request that allows it was sent, and when the answer was read.
 pub(crate) struct Released {
     pub input: Map<String, Value>,
+    pub requested_at: Timespec,
     pub at: Timespec,
 }
 
 impl Released {
+    /// A call that needs no answer.
     fn now(input: Map<String, Value>) -> Self {
-        Self { input, at: clock_gettime(ClockId::Monotonic) }
+        let at = clock_gettime(ClockId::Monotonic);
+        Self { input, requested_at: at, at }
     }
 }
 
 /// The answer of the gate.
 enum Gate {
-    Allow(Map<String, Value>),
+    Allow(Released),
     Ask,
     NoOpinion,
 }
@@ -75,7 +78,7 @@ fn decide(turn: &Turn<'_>, id: &str, call: &Call) -> Result<Released, Refusal> {
         return Err(Refusal::Interrupted(REJECTED.to_owned()));
     }
     match gate(turn, id, call)? {
-        Gate::Allow(input) => Ok(Released::now(input)),
+        Gate::Allow(released) => Ok(released),
         // As Claude Code's permission rules do: reading runs, everything else needs permission.
         Gate::NoOpinion if call.tool == "Read" => Ok(Released::now(call.input.clone())),
         Gate::NoOpinion | Gate::Ask => ask(turn, id, call),
@@ -94,10 +97,10 @@ fn gate(turn: &Turn<'_>, id: &str, call: &Call) -> Result<Gate, Refusal> {
                 "tool_name":call.tool, "tool_input":call.input, "tool_use_id":id
             }
         }));
-        let answer = match answer {
-            Ok(answer) => answer.response,
+        let Answer { response: answer, requested_at, at } = match answer {
+            Ok(answer) => answer,
             // An error reply opens the gate. A hub must never send one.
-            Err(Unanswered::Refused(_)) => return Ok(Gate::Allow(call.input.clone())),
+            Err(Unanswered::Refused(_)) => return Ok(Gate::Allow(Released::now(call.input.clone()))),
             Err(unanswered) => return Err(unanswered.into()),
         };
         let output = &answer["hookSpecificOutput"];
@@ -111,8 +114,8 @@ fn gate(turn: &Turn<'_>, id: &str, call: &Call) -> Result<Gate, Refusal> {
             None if answer.is_object() && output.is_null() => {}
             // `allow`, and every invalid answer.
             _ => {
-                let input = output["updatedInput"].as_object().unwrap_or(&call.input);
-                gate = Gate::Allow(input.clone());
+                let input = output["updatedInput"].as_object().unwrap_or(&call.input).clone();
+                gate = Gate::Allow(Released { input, requested_at, at });
             }
         }
     }
@@ -140,14 +143,14 @@ fn ask(turn: &Turn<'_>, id: &str, call: &Call) -> Result<Released, Refusal> {
     host.send_state("requires_action");
     let answer = host.ask(permission_request(id, call));
     host.send_state("running");
-    let Answer { response: answer, at } = answer?;
+    let Answer { response: answer, requested_at, at } = answer?;
     match (answer["behavior"].as_str(), answer["updatedInput"].as_object(), answer["message"].as_str()) {
         (Some("allow"), Some(input), _) => {
             for mode in answer["updatedPermissions"].as_array().into_iter().flatten().filter_map(new_mode) {
                 host.set_permission_mode(mode);
                 host.send_permission_mode();
             }
-            Ok(Released { input: input.clone(), at })
+            Ok(Released { input: input.clone(), requested_at, at })
         }
         // As strict as 2.1.197.
         (Some("allow"), None, _) => {

@@ -20,12 +20,16 @@ pub(crate) struct Prompt {
     pub message: Value,
 }
 
-/// An answer, and when it was read.
+/// An answer, when its request was sent, and when it was read.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub response: Value,
+    pub requested_at: Timespec,
     pub at: Timespec,
 }
+
+/// A response, and when it was read.
+type Response = (Value, Timespec);
 
 /// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +47,7 @@ struct State {
     callbacks: Vec<String>,
     permission_mode: String,
     /// The open requests, with the answer when it has arrived.
-    open: HashMap<String, Option<Result<Answer, String>>>,
+    open: HashMap<String, Option<Result<Response, String>>>,
     prompts: VecDeque<Prompt>,
     known: HashSet<String>,
     busy: bool,
@@ -135,13 +139,15 @@ impl Host {
 
     /// Sends a request and waits for the answer without a time limit.
     pub(crate) fn ask(&self, request: Value) -> Result<Answer, Unanswered> {
+        let requested_at = clock_gettime(ClockId::Monotonic);
         let id = self.open_request(request);
         let mut state = self.state();
         loop {
             match state.open.get_mut(&id).map(Option::take) {
                 Some(Some(answer)) => {
                     state.open.remove(&id);
-                    return answer.map_err(Unanswered::Refused);
+                    let (response, at) = answer.map_err(Unanswered::Refused)?;
+                    return Ok(Answer { response, requested_at, at });
                 }
                 None => return Err(Unanswered::Interrupted),
                 // The interrupt arrived just before the request was sent.
@@ -167,7 +173,7 @@ impl Host {
             let echo = json!({"subtype":"success","request_id":id,"response":response});
             self.send(&json!({"type":"control_response","response":echo}));
         }
-        *waiting = Some(answer.map(|response| Answer { response, at }));
+        *waiting = Some(answer.map(|response| (response, at)));
         self.changed.notify_all();
     }
 

@@ -29,8 +29,8 @@
 //! default script, a Bash call and a Write.
 //!
 //! Tools really act: Bash runs `sh -c`, Write writes, Edit replaces, Read reads, and any other tool echoes its input. If
-//! `SCRIPTED_AGENT_LOG` is set, each call that runs appends `{"tool_use_id","tool","input","at_ns"}` to that file: the input it
-//! ran with, and the monotonic clock at which the agent read the answer. A replay appends `{"replay","at_ns"}` before its first line. (The name has no `PLEXUS_` prefix, because a hub does not
+//! `SCRIPTED_AGENT_LOG` is set, each call that runs appends `{"tool_use_id","tool","input","requested_at_ns","at_ns"}` to that file: the input it
+//! ran with, and the monotonic clock at which the agent sent its last request about the call, and at which it read the answer. A replay appends `{"replay","at_ns"}` before its first line. (The name has no `PLEXUS_` prefix, because a hub does not
 //! pass those variables to its children.)
 //!
 //! Differences from the real CLI: a gate callback that is answered with an error or an invalid decision runs the tool at once (the

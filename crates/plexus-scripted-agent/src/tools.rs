@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::Pid;
 use rustix::time::{ClockId, Timespec, clock_gettime};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::call::Released;
 use crate::host::Host;
@@ -21,8 +21,10 @@ pub(crate) type Output = Result<String, String>;
 
 /// Logs the call, then runs it.
 pub(crate) fn run(host: &Host, id: &str, tool: &str, released: &Released) -> Output {
-    let Released { input, at } = released;
-    note(id, tool, input, *at)?;
+    let Released { input, requested_at, at } = released;
+    let entry =
+        json!({"tool_use_id":id,"tool":tool,"input":input,"requested_at_ns":nanoseconds(*requested_at)});
+    append(entry, *at)?;
     let text = |field: &str| input.get(field).and_then(Value::as_str).ok_or(format!("{tool}: no `{field}`"));
     let path = |field: &str| text(field).map(|path| host.launch.cwd.join(path));
     match tool {
@@ -42,18 +44,18 @@ pub(crate) fn note_replay(path: &Path) -> Result<(), String> {
     append(json!({"replay":path}), clock_gettime(ClockId::Monotonic))
 }
 
-fn note(id: &str, tool: &str, input: &Map<String, Value>, at: Timespec) -> Result<(), String> {
-    append(json!({"tool_use_id":id,"tool":tool,"input":input}), at)
-}
-
 fn append(mut entry: Value, at: Timespec) -> Result<(), String> {
     let Some(path) = std::env::var_os("SCRIPTED_AGENT_LOG") else { return Ok(()) };
-    entry["at_ns"] = json!(at.tv_sec * 1_000_000_000 + at.tv_nsec);
+    entry["at_ns"] = json!(nanoseconds(at));
     let line = format!("{entry}\n");
     // One write in append mode, so that agents that share the file never mix their lines.
     let file = OpenOptions::new().create(true).append(true).open(path);
     file.and_then(|mut file| file.write_all(line.as_bytes()))
         .map_err(|error| format!("SCRIPTED_AGENT_LOG: {error}"))
+}
+
+fn nanoseconds(at: Timespec) -> i64 {
+    at.tv_sec * 1_000_000_000 + at.tv_nsec
 }
 
 fn write(path: PathBuf, content: &str) -> Output {

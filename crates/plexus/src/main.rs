@@ -67,6 +67,7 @@ mod systemd;
 mod table;
 mod terminal;
 mod terminal_session;
+mod timing_marks;
 mod tokens;
 mod transcript;
 mod typed;
@@ -93,7 +94,11 @@ fn main() -> ExitCode {
     }
     // Keepers are many and long-lived, so they load neither the command line parser nor an async runtime.
     if verb.as_ref().is_some_and(|verb| verb == "keep") {
-        return report(keep(args.next().as_deref().map(Path::new)));
+        let dir = args.next();
+        if args.next().is_some_and(|arg| arg == plexus_agent::TIMING_ARG) {
+            timing_marks::start();
+        }
+        return report(keep(dir.as_deref().map(Path::new)));
     }
     // The file helper enters a namespace, which requires a single thread.
     if verb.is_some_and(|verb| verb == "files") {

@@ -4,21 +4,23 @@
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
+use plexus_agent::TIMING;
 use plexus_core::ShutDown;
 use plexus_server::{Config, ListenError, ServeError, Serving, end_children};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer as _, fmt};
 
 use crate::cli::ServeArgs;
 use crate::error::{ExpectedError, system};
 use crate::plural::counted;
 use crate::port_user::PortUser;
-use crate::{editor, output, settings};
+use crate::{editor, output, settings, timing_marks};
 
 /// How long the hub waits for a second Ctrl-C.
 const SECOND_CTRL_C: Duration = Duration::from_secs(2);
@@ -128,8 +130,10 @@ impl Signals {
 pub(crate) fn log_to_stderr(default: LevelFilter) {
     let chosen = std::env::var("PLEXUS_LOG").ok().and_then(|levels| levels.parse::<Targets>().ok());
     let levels = chosen.unwrap_or_else(|| Targets::new().with_default(default));
-    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(false);
-    tracing_subscriber::registry().with(levels).with(lines).init();
+    let marks = levels.would_enable(TIMING, &Level::TRACE).then(timing_marks::layer);
+    let levels = levels.with_target(TIMING, LevelFilter::OFF);
+    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(false).with_filter(levels);
+    tracing_subscriber::registry().with(lines).with(marks).init();
 }
 
 /// Raises the limit of open files, because a hub with hundreds of children and clients needs more than the default.

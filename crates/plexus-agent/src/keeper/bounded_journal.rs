@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, Write};
 
 use crate::disk::free_bytes;
+use crate::timing::TIMING;
 
 /// A file with a maximum size.
 pub(super) struct Bounded {
@@ -36,6 +37,7 @@ impl Write for Bounded {
         if fits == 0 || low {
             return Err(io::ErrorKind::StorageFull.into());
         }
+        tracing::trace!(target: TIMING, mark = "journal_writing", end = self.file.metadata()?.len() + fits as u64);
         let written = self.file.write(&bytes[..fits])?;
         self.left -= written as u64;
         Ok(written)

@@ -13,6 +13,8 @@ use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use serde::Deserialize;
 
+use crate::timing::TIMING;
+
 const PIECE: usize = 64 * 1024;
 /// Pieces to copy per call, before other streams get their turn.
 const PIECES_AT_ONCE: usize = 16;
@@ -85,6 +87,7 @@ impl Feeder {
             };
             let length = usize::try_from(rest.end - rest.start).unwrap_or(PIECE).min(PIECE);
             self.outbox.read_exact_at(&mut buffer[..length], rest.start)?;
+            tracing::trace!(target: TIMING, mark = "line_sending", end = rest.end);
             match send(stdin, &buffer[..length], SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
                 Ok(sent) if rest.start + sent as u64 == rest.end => {
                     self.offset = rest.end;

@@ -1,6 +1,7 @@
 //! Answers to approvals: checks that the caller may give an answer, validates it, and resolves the approval with it.
 //! The `outcome` module builds the result that the child receives.
 
+use plexus_agent::TIMING;
 use plexus_protocol::claudecode::PermissionMode;
 use plexus_protocol::loopback::{Answer, Answered};
 use plexus_protocol::policy::AnswerEffect;
@@ -27,6 +28,7 @@ pub(crate) async fn answer(
     caller: &Admitted,
     answer: Answer,
 ) -> Result<Answered, Error> {
+    tracing::trace!(target: TIMING, mark = "respond_received", id = %answer.approval_id);
     let (row, relation) = access::find_approval(store, caller, answer.approval_id).await?;
     let right = right_of(relation)?;
     if row.approval.status != ApprovalStatus::Pending {

@@ -21,6 +21,7 @@ mod search_index;
 mod sql;
 #[cfg(test)]
 mod tests;
+mod timing;
 #[cfg(debug_assertions)]
 pub mod work_count;
 mod writer;

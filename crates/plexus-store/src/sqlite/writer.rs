@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use super::audit::Chain;
 use super::search_index::{self, Coverage};
+use super::timing::{mark, subject};
 use crate::{Change, Committed, Observer, StoreError};
 
 /// Applies the changes of one commit, inside the transaction.
@@ -78,8 +79,12 @@ impl Writer {
     /// Queues a commit and waits for its result. Dropping the future does not cancel the commit.
     pub(super) async fn commit(&self, at: UnixSeconds, changes: Vec<Change>) -> Answer {
         let (reply, answer) = oneshot::channel();
+        let subject = subject(&changes);
+        subject.iter().for_each(|subject| subject.mark("commit_queued"));
         self.queue.send(Job::Commit(Commit { at, changes, reply })).map_err(|_| closed())?;
-        answer.await.map_err(|_| closed())?
+        let answer = answer.await.map_err(|_| closed())?;
+        subject.iter().for_each(|subject| subject.mark("commit_returned"));
+        answer
     }
 
     /// Waits until the search index contains all nodes of earlier commits.
@@ -219,13 +224,16 @@ impl Writing {
             return;
         }
         self.index.behind_since.get_or_insert_with(Instant::now);
+        mark_each("commit_started", &group);
         // No result is sent before COMMIT returns: a refusal, too, may depend on an earlier commit of the group.
         match self.transaction(&group) {
             Ok(answers) => {
+                mark_each("commit_synced", &group);
                 for (commit, answer) in group.into_iter().zip(answers) {
                     if let Ok(committed) = &answer {
                         self.notify(committed);
                     }
+                    mark("commit_published", &commit.changes);
                     // The caller may be gone; its commit is durable nevertheless.
                     let _ = commit.reply.send(answer);
                 }
@@ -295,8 +303,13 @@ fn transaction(
             one_by_one.collect::<Result<_, _>>()?
         }
     };
+    mark_each("commit_applied", group);
     execute(connection, "COMMIT")?;
     Ok(answers)
+}
+
+fn mark_each(border: &'static str, group: &[Commit]) {
+    group.iter().for_each(|commit| mark(border, &commit.changes));
 }
 
 enum AllAtOnce {

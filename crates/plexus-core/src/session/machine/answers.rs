@@ -1,5 +1,6 @@
 //! Resolves approvals: delivers answers to the child, and withdraws approvals that the child no longer waits for.
 
+use plexus_agent::TIMING;
 use plexus_protocol::claudecode::PermissionMode;
 use plexus_protocol::{ApprovalId, ApprovalStatus, Decision};
 use plexus_store::{ApprovalRow, Change, RunKey};
@@ -33,6 +34,7 @@ pub(super) enum TurnEffect {
 impl Machine {
     /// An approval of this session was resolved: sends the answer to a child on its control channel.
     pub(super) fn on_resolved(&mut self, row: ApprovalRow) {
+        tracing::trace!(target: TIMING, mark = "answer_taken", id = %row.approval.id);
         let mut changes = Vec::new();
         let effect = self.apply_answer(&row);
         let sets_mode = mode_set_by(&row).is_some();

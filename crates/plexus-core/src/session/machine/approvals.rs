@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use plexus_agent::TIMING;
 use plexus_claude::{CanUseTool, GateAnswer, PermissionResult, PreToolUse};
 use plexus_protocol::claudecode::Channel;
 use plexus_protocol::{Approval, ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Event};
@@ -39,6 +40,7 @@ impl Machine {
     pub(super) fn on_gate(&mut self, key: RunKey, request_id: &str, call: &PreToolUse, batch: &mut Batch) {
         let cwd = call.cwd.clone().unwrap_or_else(|| self.row.config.working_dir.clone());
         let answer = gate::decide(&self.judge(), call, &cwd);
+        tracing::trace!(target: TIMING, mark = "policy_decided", id = call.tool_use_id);
         let digest = call_digest(&call.tool_name, &call.input, &cwd);
         let seen = CallRow {
             key,
