@@ -11,6 +11,8 @@ use plexus_testkit::hub_process::{HubOptions, HubProcess};
 use plexus_testkit::{binaries, clean_env};
 use tempfile::TempDir;
 
+use crate::profiler;
+
 /// The log of the scripted agents: one line per call that ran.
 pub(crate) const LOG: &str = "ran.jsonl";
 
@@ -48,7 +50,9 @@ pub(crate) fn setting(durability: Durability) -> &'static str {
 
 /// A hub with scripted agents and these lines in its `plexus.toml`.
 pub(crate) async fn start_hub(dir: &Path, config: &str) -> anyhow::Result<HubProcess> {
-    HubProcess::start(prepare(dir, config)?).await
+    let hub = HubProcess::start(prepare(dir, config)?).await?;
+    profiler::attach(&hub)?;
+    Ok(hub)
 }
 
 /// Creates the directories and the settings of such a hub.

@@ -19,6 +19,7 @@ mod peers;
 mod permit;
 mod plot;
 mod policy;
+mod profiler;
 mod report;
 mod retention;
 mod scale;
@@ -76,7 +77,7 @@ enum Benchmark {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
-    match Args::parse().benchmark {
+    let done = match Args::parse().benchmark {
         Benchmark::Arbor(args) => arbor::run(&args).await,
         Benchmark::Console(args) => console::run(&args).await,
         Benchmark::Decisions(args) => decisions::run(&args).await,
@@ -92,5 +93,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         Benchmark::Table => table::run(),
         Benchmark::ToolCall(args) => tool_call::run(&args).await,
         Benchmark::Trace(args) => trace::run(&args).await,
-    }
+    };
+    profiler::finish()?;
+    done
 }

@@ -44,7 +44,7 @@ const BROWSER: &[&str] = &["console"];
 /// cannot be compared. It fails if it misses a goal. Run it on a machine that does nothing else.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
-    /// The benchmark, such as `permit`; default: all of them, which takes about 40 minutes
+    /// The benchmark, such as `permit`; default: all of them, which takes about 45 minutes
     pub name: Option<String>,
 
     /// Arguments for the benchmark; `-- --help` lists them
@@ -54,48 +54,79 @@ pub struct BenchArgs {
 
 /// Runs the command. Of several benchmarks all run, even if one misses a goal.
 pub fn run(workspace: &Workspace, args: &BenchArgs) -> anyhow::Result<()> {
-    // A benchmark may start the hub and scripted agents as processes: those must be release builds, too.
-    run_command(workspace.cargo().args([
-        "build",
-        "--release",
-        "-p",
-        "plexus",
-        "-p",
-        "plexus-testkit",
-        "--bins",
-    ]))?;
+    build_programs(workspace, Profile::Release)?;
+    let own: Vec<&str> = args.args.iter().map(String::as_str).collect();
+    let benchmarks: Vec<(&str, &[&str])> = match &args.name {
+        Some(name) => vec![(name, &own)],
+        None => ALL
+            .iter()
+            .filter_map(|benchmark| benchmark.split_first())
+            .map(|(name, own)| (*name, own))
+            .collect(),
+    };
     let mut missed = Vec::new();
-    match &args.name {
-        Some(name) => {
-            let own: Vec<&str> = args.args.iter().map(String::as_str).collect();
-            let done = run_one(workspace, name, &own);
-            run_one(workspace, "table", &[])?;
-            return done;
-        }
-        None => {
-            for benchmark in ALL {
-                let [name, own @ ..] = benchmark else { continue };
-                if let Err(error) = run_one(workspace, name, own) {
-                    missed.push(format!("{name}: {error:#}"));
-                }
-            }
+    for (name, own) in benchmarks {
+        if let Err(error) = run_command(&mut command(workspace, Profile::Release, name, own)?) {
+            missed.push(format!("{name}: {error:#}"));
         }
     }
-    run_one(workspace, "table", &[])?;
+    run_command(&mut command(workspace, Profile::Release, "table", &[])?)?;
     ensure!(missed.is_empty(), "these missed a goal:\n{}", missed.join("\n"));
     Ok(())
 }
 
-fn run_one(workspace: &Workspace, name: &str, args: &[&str]) -> anyhow::Result<()> {
-    let mut bench = workspace.cargo();
-    bench.args(["run", "--release", "-p", "plexus-bench", "--", name]).args(args);
-    bench.env("PLEXUS_BIN", workspace.release_program("plexus"));
+/// The profile of the programs that are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// As users install them.
+    Release,
+    /// The same with symbols.
+    Profiling,
+}
+
+impl Profile {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Release => "release",
+            Self::Profiling => "profiling",
+        }
+    }
+
+    /// Cargo with the settings of this profile.
+    fn cargo(self, workspace: &Workspace, verb: &str) -> Command {
+        let mut cargo = workspace.cargo();
+        cargo.args([verb, "--profile", self.name()]);
+        if self == Self::Profiling {
+            // `perf` follows the frame pointers. The build of SQLite applies this flag, too.
+            cargo.env("RUSTFLAGS", "-C force-frame-pointers=yes");
+        }
+        cargo
+    }
+}
+
+/// Builds the hub and the scripted agent, which benchmarks start as processes.
+pub fn build_programs(workspace: &Workspace, profile: Profile) -> anyhow::Result<()> {
+    let mut build = profile.cargo(workspace, "build");
+    run_command(build.args(["-p", "plexus", "-p", "plexus-testkit", "--bins"]))
+}
+
+/// The command that runs a benchmark. Downloads what it needs.
+pub fn command(
+    workspace: &Workspace,
+    profile: Profile,
+    name: &str,
+    args: &[&str],
+) -> anyhow::Result<Command> {
+    let mut bench = profile.cargo(workspace, "run");
+    bench.args(["-p", "plexus-bench", "--", name]).args(args);
+    bench.env("PLEXUS_BIN", workspace.program(profile.name(), "plexus"));
     if CLAUDE.contains(&name) {
         let claude_cache = cache::dir("PLEXUS_CLAUDE_CACHE", "claude", |name| env::var_os(name))?;
         pinned::provide(&claude_cache);
         bench.env("PLEXUS_CLAUDE_CACHE", claude_cache);
     }
-    if PEERS.contains(&name) {
+    // A recorded run starts no SDK.
+    if PEERS.contains(&name) && profile == Profile::Release {
         provide_peers(workspace, &mut bench)?;
     }
     if BROWSER.contains(&name) {
@@ -104,7 +135,7 @@ fn run_one(workspace: &Workspace, name: &str, args: &[&str]) -> anyhow::Result<(
         packages::BROWSER.provide(&cache, &pins);
         bench.env("PLEXUS_BENCH_BROWSER", packages::BROWSER.installed(&cache, &pins)?);
     }
-    run_command(&mut bench)
+    Ok(bench)
 }
 
 /// Downloads the Claude Agent SDKs, and passes their paths on.

@@ -10,6 +10,7 @@ mod chaos;
 #[cfg(test)]
 mod dependencies;
 mod explore;
+mod flame;
 mod fuzz;
 mod packages;
 mod pinned;
@@ -41,6 +42,7 @@ enum Chore {
     Bench(bench::BenchArgs),
     Chaos(chaos::ChaosArgs),
     Explore(explore::ExploreArgs),
+    Flame(flame::FlameArgs),
     Fuzz(fuzz::FuzzArgs),
     SaveDataDir(save_data_dir::SaveDataDirArgs),
     Trace(trace::TraceArgs),
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Chore::Bench(args) => bench::run(&workspace, &args),
         Chore::Chaos(args) => chaos::run(&workspace, &args),
         Chore::Explore(args) => explore::run(&workspace, &args),
+        Chore::Flame(args) => flame::run(&workspace, &args),
         Chore::Fuzz(args) => fuzz::run(&workspace, &args),
         Chore::SaveDataDir(args) => save_data_dir::run(&workspace, &args),
         Chore::Trace(args) => trace::run(&workspace, args),

@@ -55,9 +55,9 @@ impl Workspace {
         self.target.join("debug").join(name)
     }
 
-    /// A program that cargo built with the profile `release`.
-    pub fn release_program(&self, name: &str) -> PathBuf {
-        self.target.join("release").join(name)
+    /// A program that cargo built with a profile other than `dev`.
+    pub fn program(&self, profile: &str, name: &str) -> PathBuf {
+        self.target.join(profile).join(name)
     }
 
     /// The cargo that runs this xtask, in the root directory.

@@ -13,6 +13,7 @@ use serde_json::json;
 use super::Work;
 use super::call_model::prompt;
 use crate::bench_dir::setting;
+use crate::profiler;
 
 /// How a child requests permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -39,6 +40,7 @@ pub(super) async fn run(work: &Work, channel: Channel, durability: Durability) -
     let env = clean_env(&work.dir.join("home"), &work.model_url);
     let claude = work.claude.clone();
     let hub = HubProcess::start(HubOptions { data_dir, claude, extra_args: Vec::new(), env }).await?;
+    profiler::attach(&hub)?;
     let rpc = Rpc::new(hub.url(), &hub.token()?);
     rpc.call("policy.add", json!({"rules": [{"rule": "Bash(touch:*)", "effect": "allow"}]})).await?;
     let mut cursor = rpc.call("loopback.wait", json!({})).await?["cursor"].clone();
