@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
+use futures::future::try_join_all;
 use plexus_store::Durability;
 use plexus_testkit::hub_process::HubProcess;
 use plexus_testkit::rpc::{Listener, Rpc};
@@ -19,6 +20,7 @@ use tokio::task::JoinSet;
 
 use crate::bench_dir::{self, setting};
 use crate::figures::Figures;
+use crate::held_agents;
 use crate::kept_connection::KeptConnection;
 use crate::report::{Limit, Report, progress};
 
@@ -33,6 +35,13 @@ pub(crate) struct PermitArgs {
     rounds: usize,
 }
 
+/// The largest number of open approvals.
+const LARGEST: usize = 1000;
+/// Children that start at the same time. More would only wait for a core.
+const STARTS_AT_ONCE: usize = 8;
+/// The time limit for the last answered call to run.
+const LIMIT: Duration = Duration::from_secs(60);
+
 /// How the open approvals are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pace {
@@ -42,7 +51,8 @@ enum Pace {
     AllAtOnce,
 }
 
-/// A measurement: this many open approvals, and how they are answered.
+/// A measurement: this many open approvals, each of a child of its own, and how they are answered.
+#[derive(Clone, Copy)]
 struct Case {
     open: usize,
     pace: Pace,
@@ -52,6 +62,7 @@ const CASES: &[Case] = &[
     Case { open: 1, pace: Pace::Single },
     Case { open: 8, pace: Pace::Single },
     Case { open: 64, pace: Pace::Single },
+    Case { open: LARGEST, pace: Pace::Single },
     Case { open: 8, pace: Pace::AllAtOnce },
     Case { open: 64, pace: Pace::AllAtOnce },
 ];
@@ -71,7 +82,8 @@ pub(crate) async fn run(args: &PermitArgs) -> anyhow::Result<ExitCode> {
     let mut report = Report::new(
         "permit",
         "From `respond` to the start of the tool, with scripted agents",
-        "the agent's own work and the time of the person. With n open, all of them belong to different children.",
+        "the agent's own work and the time of the person. With n open, each belongs to a child with a process and a keeper of its own, and \
+         an answered child requests its next approval at once, so that n stay open.",
     );
     for durability in [Durability::Full, Durability::Normal] {
         measure(&mut report, durability, args).await?;
@@ -91,29 +103,35 @@ pub(crate) async fn run(args: &PermitArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn measure(report: &mut Report, durability: Durability, args: &PermitArgs) -> anyhow::Result<()> {
+    // The largest case takes minutes, so it has only the default setting.
+    let is_measured = |case: &&Case| case.open < LARGEST || durability == Durability::Full;
+    let cases: Vec<Case> = CASES.iter().filter(is_measured).copied().collect();
     let mut syncs = Vec::new();
-    let mut times: Vec<Vec<Vec<Duration>>> = CASES.iter().map(|_| Vec::new()).collect();
+    let mut times: Vec<Vec<Vec<Duration>>> = cases.iter().map(|_| Vec::new()).collect();
     for round in 0..args.rounds {
-        for (case, times) in CASES.iter().zip(&mut times) {
+        for (case, times) in cases.iter().zip(&mut times) {
             progress(&format!("round {} of {}: {}", round + 1, args.rounds, case.name(durability)));
             let dir = bench_dir::on_a_disk()?;
-            let config = format!("durability = \"{}\"\n", setting(durability));
-            let hub = bench_dir::start_hub(dir.path(), &config).await?;
+            let config =
+                format!("durability = \"{}\"\n{}", setting(durability), held_agents::config(case.open));
+            let mut hub = bench_dir::start_hub(dir.path(), &config).await?;
             let mut appended = File::create(dir.path().join("appended"))?;
             for _ in 0..50 {
                 syncs.push(bench_dir::bare_sync(&mut appended)?);
             }
-            times.push(waits(&hub, dir.path(), case, args.permits / args.rounds).await?);
+            times.push(waits(&hub, dir.path(), *case, args.permits / args.rounds).await?);
+            hub.down(held_agents::DOWN_LIMIT).await?;
         }
     }
     report.times(format!("fdatasync of 4 KiB ({})", setting(durability)), &Figures::of(syncs));
-    for (case, times) in CASES.iter().zip(&times) {
+    for (case, times) in cases.iter().zip(&times) {
         report.times(case.name(durability), &Figures::of(times.concat()));
     }
-    for (case, times) in CASES.iter().zip(&times) {
+    for (case, times) in cases.iter().zip(&times) {
         let (percentile, limit) = match case {
             Case { open: 1, .. } => ("p50", Limit::AtMost(1.0)),
             Case { open: 8, .. } => ("p50", Limit::AtMost(2.0)),
+            Case { open: LARGEST, .. } => ("p99", Limit::None),
             Case { .. } => ("p99", Limit::AtMost(5.0)),
         };
         let figures = times.iter().map(|times| Figures::of(times.clone()));
@@ -124,36 +142,59 @@ async fn measure(report: &mut Report, durability: Durability, args: &PermitArgs)
     Ok(())
 }
 
-/// The waiting times of a single child on an idle hub. `round` makes its name unique.
+/// The waiting times of a single child on an idle hub, until its turn ends. `round` makes its name unique.
 pub(crate) async fn waits_of_one(
     hub: &HubProcess,
     dir: &Path,
     round: usize,
     permits: usize,
 ) -> anyhow::Result<Vec<Duration>> {
-    let sent =
-        answered(hub, dir, &format!("round-{round}"), &Case { open: 1, pace: Pace::Single }, permits).await?;
+    let name = format!("round-{round}");
+    let one = Case { open: 1, pace: Pace::Single };
+    let sent = answered(hub, dir, &name, one, Permits { each: permits, answered: permits }).await?;
+    until_complete(&Rpc::new(hub.url(), &hub.token()?), &format!("{name}-0")).await?;
     waits_in_log(dir, &sent)
 }
 
-async fn waits(hub: &HubProcess, dir: &Path, case: &Case, permits: usize) -> anyhow::Result<Vec<Duration>> {
+/// The waiting times of a case. The children request more permits than are answered, so that the same number stays open.
+async fn waits(hub: &HubProcess, dir: &Path, case: Case, permits: usize) -> anyhow::Result<Vec<Duration>> {
+    let permits = Permits { each: permits.div_ceil(case.open) + 1, answered: permits };
     let sent = answered(hub, dir, "child", case, permits).await?;
-    waits_in_log(dir, &sent)
+    let logged = async {
+        loop {
+            match waits_in_log(dir, &sent) {
+                Ok(waits) => return waits,
+                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    };
+    tokio::time::timeout(LIMIT, logged).await.context("an answered call did not run")
 }
 
-/// Starts the children of a case and answers at least this many approvals. Returns when each answer was sent, by tool_use_id.
+/// The permits of a case.
+#[derive(Clone, Copy)]
+struct Permits {
+    /// How many each child requests.
+    each: usize,
+    /// How many of all of them are answered.
+    answered: usize,
+}
+
+/// Starts the children of a case and answers their approvals. Returns when each answer was sent, by tool_use_id.
 async fn answered(
     hub: &HubProcess,
     dir: &Path,
     name: &str,
-    case: &Case,
-    permits: usize,
+    case: Case,
+    permits: Permits,
 ) -> anyhow::Result<HashMap<String, u64>> {
     let mut listener = Listener::open(hub.url(), "/events", &hub.token()?, None).await?;
     let rpc = Rpc::new(hub.url(), &hub.token()?);
-    let per_child = permits.div_ceil(case.open);
-    for child in 0..case.open {
-        rpc.call("claudecode.create", child_params(&format!("{name}-{child}"), dir, per_child)).await?;
+    let names: Vec<String> = (0..case.open).map(|child| format!("{name}-{child}")).collect();
+    for names in names.chunks(STARTS_AT_ONCE) {
+        let create =
+            names.iter().map(|name| rpc.call("claudecode.create", child_params(name, dir, permits.each)));
+        try_join_all(create).await?;
     }
     let width = if case.pace == Pace::AllAtOnce { case.open } else { 1 };
     let mut idle = Vec::new();
@@ -161,14 +202,13 @@ async fn answered(
         idle.push(KeptConnection::open(hub.url(), &hub.token()?).await?);
     }
     let (mut open, mut sent) = (VecDeque::new(), HashMap::new());
-    let mut left = per_child * case.open;
-    while left > 0 {
-        // At the end fewer are open.
-        while open.len() < case.open.min(left) {
+    while sent.len() < permits.answered {
+        let requested = permits.each * case.open - sent.len();
+        while open.len() < case.open.min(requested) {
             open.push_back(next_approval(&mut listener).await?);
         }
         let mut answers = JoinSet::new();
-        for _ in 0..width.min(left) {
+        for _ in 0..width.min(requested) {
             let (mut connection, approval): (KeptConnection, Value) =
                 idle.pop().zip(open.pop_front()).context("one is open")?;
             answers.spawn(async move {
@@ -182,11 +222,7 @@ async fn answered(
             let (connection, tool_use_id, at) = answer??;
             idle.push(connection);
             sent.insert(tool_use_id, at);
-            left -= 1;
         }
-    }
-    for child in 0..case.open {
-        until_complete(&rpc, &format!("{name}-{child}")).await?;
     }
     Ok(sent)
 }
