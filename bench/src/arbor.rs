@@ -11,75 +11,109 @@ use plexus_protocol::{NodeId, SessionName};
 use plexus_store::{Arbor as _, Change, Durability, Ledger as _, NodeRow, SqliteStore, samples};
 use serde_json::json;
 
+use crate::bench_dir;
+use crate::figures::Figures;
+use crate::report::{Limit, Report, progress};
+
 /// The number of nodes in a page.
 const PAGE: u64 = 1000;
 /// The number of nodes per commit. With very many, SQLite's rollback data would be half of the measured time.
 const PER_COMMIT: u64 = 50;
 /// The largest ratio: for the whole conversation in proportion to its length, and for a page or one more node at ten times the depth.
-const GOAL: f64 = 2.0;
+const GOAL: Limit = Limit::AtMost(2.0);
 
 #[derive(Args)]
 pub(crate) struct ArborArgs {
     /// Length of the longer conversation
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(20_000..))]
     nodes: u64,
+
+    /// Number of rounds, each with a new store
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
 }
 
 /// The times for one conversation.
-struct Taken {
-    node: Duration,
-    whole: Duration,
-    page: Duration,
+#[derive(Default)]
+struct Times {
+    /// Appending a commit of nodes.
+    append: Vec<Duration>,
+    /// Reading all pages.
+    whole: Vec<Duration>,
+    /// Reading ten nodes from the middle.
+    page: Vec<Duration>,
 }
 
-#[expect(clippy::print_stdout, reason = "a benchmark prints its results")]
+/// An operation: its name, its times, and how many times longer it may take for the longer conversation before the goal counts.
+type Operation = (&'static str, fn(&Times) -> &Vec<Duration>, f64);
+
+const OPERATIONS: [Operation; 3] = [
+    ("append 50 nodes", |times| &times.append, 1.0),
+    ("read all pages", |times| &times.whole, 10.0),
+    ("read 10 nodes from the middle", |times| &times.page, 1.0),
+];
+
 pub(crate) async fn run(args: &ArborArgs) -> anyhow::Result<ExitCode> {
-    let dir = tempfile::tempdir()?;
-    let store = SqliteStore::open(&dir.path().join("db"), Durability::Normal)?;
-    let short = measured(&store, "short", args.nodes / 10).await?;
-    let long = measured(&store, "long", args.nodes).await?;
-    let in_proportion = long.whole.as_secs_f64() / short.whole.as_secs_f64() / 10.0;
-    let deeper = long.page.as_secs_f64() / short.page.as_secs_f64();
-    let growing = long.node.as_secs_f64() / short.node.as_secs_f64();
-    println!("a conversation of {} nodes, compared with one of {}", args.nodes, args.nodes / 10);
-    println!(
-        "  add a node: {:?}, compared with {:?}: {growing:.2} × (goal: at most {GOAL})",
-        long.node, short.node
+    let (long, short) = (args.nodes, args.nodes / 10);
+    let mut report = Report::new(
+        "arbor",
+        &format!("A conversation of {long} nodes, compared with one of {short}"),
+        "the hub: the store is called directly, with `normal` durability. All nodes are texts of one short sentence, on one path.",
     );
-    println!(
-        "  read all of it: {:?}, compared with {:?}: {in_proportion:.2} × in proportion (goal: at most \
-         {GOAL})",
-        long.whole, short.whole
-    );
-    println!(
-        "  read a page from the middle: {:?}, compared with {:?}: {deeper:.2} × (goal: at most {GOAL})",
-        long.page, short.page
-    );
-    let good = [in_proportion, deeper, growing].iter().all(|times| *times <= GOAL);
-    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let mut rounds = Vec::new();
+    for round in 0..args.rounds {
+        progress(&format!("round {} of {}", round + 1, args.rounds));
+        let dir = bench_dir::on_a_disk()?;
+        let store = SqliteStore::open(&dir.path().join("db"), Durability::Normal)?;
+        let of_short = measure(&store, "short", short).await?;
+        rounds.push((of_short, measure(&store, "long", long).await?));
+    }
+    for (name, times, _) in OPERATIONS {
+        let all = |conversations: Vec<&Times>| {
+            Figures::of(conversations.into_iter().flat_map(times).copied().collect())
+        };
+        report.times(format!("{name}, {short} nodes"), &all(rounds.iter().map(|(short, _)| short).collect()));
+        report.times(
+            format!("Plexus, {name}, {long} nodes"),
+            &all(rounds.iter().map(|(_, long)| long).collect()),
+        );
+    }
+    for (name, times, proportion) in OPERATIONS {
+        let figures = |of: &Times| Figures::of(times(of).clone());
+        let ratios: Vec<f64> =
+            rounds.iter().map(|(short, long)| figures(long).ratio_to(&figures(short)) / proportion).collect();
+        let in_proportion = if proportion > 1.0 { ", in proportion to the length" } else { "" };
+        report.goal(format!("{name}, long compared with short{in_proportion}"), "×", &ratios, GOAL);
+    }
+    report.finish()
 }
 
-async fn measured(store: &SqliteStore, name: &str, nodes: u64) -> anyhow::Result<Taken> {
-    let begun = Instant::now();
-    let head = grown(store, name, nodes).await?;
-    let node = begun.elapsed().div_f64(nodes as f64);
-    let begun = Instant::now();
+async fn measure(store: &SqliteStore, name: &str, nodes: u64) -> anyhow::Result<Times> {
+    let mut times = Times::default();
+    let head = append(store, name, nodes, &mut times.append).await?;
+    let started = Instant::now();
     let mut read = 0;
     while read <= nodes {
         let page = store.path(head, read, PAGE).await?;
         anyhow::ensure!(!page.is_empty(), "the path ends at {read}");
         read += page.len() as u64;
     }
-    let whole = begun.elapsed();
-    let begun = Instant::now();
+    times.whole.push(started.elapsed());
     for i in 0..100 {
+        let started = Instant::now();
         anyhow::ensure!(store.path(head, nodes / 2 + i, 10).await?.len() == 10);
+        times.page.push(started.elapsed());
     }
-    Ok(Taken { node, whole, page: begun.elapsed() / 100 })
+    Ok(times)
 }
 
 /// Creates a session with this many nodes. Returns its head.
-async fn grown(store: &SqliteStore, name: &str, nodes: u64) -> anyhow::Result<NodeId> {
+async fn append(
+    store: &SqliteStore,
+    name: &str,
+    nodes: u64,
+    times: &mut Vec<Duration>,
+) -> anyhow::Result<NodeId> {
     let new = samples::session(SessionName::try_from(name.to_owned()).map_err(anyhow::Error::msg)?);
     let (session, tree, mut head) = (new.id, new.tree, new.head);
     store.commit(0, vec![Change::CreateSession(Box::new(new))]).await?;
@@ -92,7 +126,9 @@ async fn grown(store: &SqliteStore, name: &str, nodes: u64) -> anyhow::Result<No
             head = id;
             changes.push(Change::AddNode(session, Arc::new(node)));
         }
+        let started = Instant::now();
         store.commit(0, changes).await?;
+        times.push(started.elapsed());
     }
     Ok(head)
 }

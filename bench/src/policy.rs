@@ -4,13 +4,13 @@
 use std::hint::black_box;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Args;
 use plexus_policy::{Authority, Call, Level, Policy, RuleEffect, RuleEntry, VerdictEffect};
 use serde_json::{Value, json};
 
-use crate::figures::Figures;
+use crate::report::{Limit, Report, median_of};
 
 /// The largest ratio of an evaluation to a parse.
 const GOAL: f64 = 5.0;
@@ -25,20 +25,30 @@ pub(crate) struct PolicyArgs {
     rules: u16,
 
     /// Number of figures per call
-    #[arg(long, default_value_t = 500)]
+    #[arg(long, default_value_t = 600)]
     figures: usize,
+
+    /// Number of rounds
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
 }
 
-#[expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 pub(crate) fn run(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
+    let mut report = Report::new(
+        "policy",
+        &format!(
+            "The evaluation of a call under {} rules, compared with one parse of the call's JSON",
+            args.rules
+        ),
+        "everything but the evaluation: the call is already parsed, and nothing is stored. Both alternate many times, so that they run under \
+         the same load.",
+    );
     let dir = tempfile::tempdir()?;
     let cwd = dir.path().canonicalize()?;
     std::fs::create_dir(cwd.join("src"))?;
     std::fs::write(cwd.join("src/lib.rs"), "")?;
     let policy = Policy::new(vec![level(args.rules.into(), &cwd)?])?;
     let file = cwd.join("src/lib.rs").display().to_string();
-    println!("evaluation under {} rules, compared with one parse of the call's JSON", args.rules);
-    let mut kept = true;
     for (tool, input, expected) in calls(&file) {
         let line = hook_line(tool, &input, &cwd);
         let call = Call { tool_name: tool, input: &input, cwd: &cwd, home: None, now: 0 };
@@ -49,23 +59,24 @@ pub(crate) fn run(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
             verdict.effect,
             verdict.why
         );
-        let (mut parses, mut evaluations) = (Vec::new(), Vec::new());
-        for _ in 0..args.figures {
-            parses.push(timed(|| black_box(serde_json::from_str::<Value>(black_box(&line)).is_ok())));
-            evaluations.push(timed(|| black_box(policy.evaluate(black_box(&call)).effect == expected)));
+        let mut rounds = Vec::new();
+        for _ in 0..args.rounds {
+            let (mut parses, mut evaluations) = (Vec::new(), Vec::new());
+            for _ in 0..args.figures / args.rounds {
+                parses.push(timed(|| black_box(serde_json::from_str::<Value>(black_box(&line)).is_ok())));
+                evaluations.push(timed(|| black_box(policy.evaluate(black_box(&call)).effect == expected)));
+            }
+            rounds.push((parses, evaluations));
         }
-        let (parse, evaluation) = (Figures::of(parses), Figures::of(evaluations));
-        let ratio = evaluation.ratio_to(&parse);
-        println!("  {tool:8} {:11} {}", format!("{expected:?}").to_lowercase(), shown(&input));
-        println!(
-            "    parse  {:6.2} µs   evaluation {:6.2} µs   {ratio:4.1} ×",
-            micros(parse),
-            micros(evaluation)
-        );
-        kept &= ratio <= GOAL;
+        let name = format!("{tool}, {}: {}", format!("{expected:?}").to_lowercase(), shown(&input, &cwd));
+        let (parses, evaluations): (Vec<_>, Vec<_>) = rounds.iter().cloned().unzip();
+        report.values(format!("parse of {name}"), "µs", &parses.concat());
+        report.values(format!("Plexus, {name}"), "µs", &evaluations.concat());
+        let ratios: Vec<f64> =
+            rounds.iter().map(|(parses, evaluations)| median_of(evaluations) / median_of(parses)).collect();
+        report.goal(name, "×", &ratios, Limit::AtMost(GOAL));
     }
-    println!("  (p50 of {}; goal: within {GOAL:.0} × each)", args.figures);
-    Ok(if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    report.finish()
 }
 
 /// Typical rules of a person: allowed commands, denied commands, files, hosts, tools.
@@ -139,20 +150,20 @@ fn hook_line(tool: &str, input: &Value, cwd: &Path) -> String {
     .to_string()
 }
 
-fn timed(mut work: impl FnMut() -> bool) -> Duration {
+/// The time of one repetition in microseconds.
+fn timed(mut work: impl FnMut() -> bool) -> f64 {
     let start = Instant::now();
     for _ in 0..REPETITIONS {
         work();
     }
-    start.elapsed() / REPETITIONS
+    start.elapsed().as_secs_f64() * 1_000_000.0 / f64::from(REPETITIONS)
 }
 
-fn micros(figures: Figures) -> f64 {
-    figures.p50.as_secs_f64() * 1_000_000.0
-}
-
-fn shown(input: &Value) -> String {
+/// The start of a call, the same in every run.
+fn shown(input: &Value, cwd: &Path) -> String {
     let text =
         ["command", "file_path", "title"].iter().find_map(|field| input[*field].as_str()).unwrap_or_default();
-    text.replace('\n', "⏎").chars().take(60).collect()
+    let text = text.strip_prefix(&format!("{}/", cwd.display())).unwrap_or(text);
+    // A bar would end a cell of the table in docs/benchmarks.md.
+    text.replace('\n', "⏎").replace('|', "¦").chars().take(28).collect()
 }

@@ -15,6 +15,7 @@ use tempfile::TempDir;
 use crate::bench_dir;
 use crate::figures::Figures;
 use crate::permit::waits_of_one;
+use crate::report::{Limit, Report, progress};
 
 /// The largest ratio of the waiting times.
 const GOAL: f64 = 1.5;
@@ -34,8 +35,13 @@ pub(crate) struct RetentionArgs {
     rounds: usize,
 }
 
-#[expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 pub(crate) async fn run(args: &RetentionArgs) -> anyhow::Result<ExitCode> {
+    let mut report = Report::new(
+        "retention",
+        &format!("From `respond` to the start of the tool while the hub removes {} old events", args.events),
+        "removing approvals, journals and conversations. Both hubs store the same events, and one of them removes its events from the first \
+         measurement to the last.",
+    );
     let keeps = BenchHub::with("").await?;
     let removes = BenchHub::with("[retention]\nevery_secs = 0.1\nevents_days = 0.00001\n").await?;
     keeps.fill(args.events).await?;
@@ -44,19 +50,27 @@ pub(crate) async fn run(args: &RetentionArgs) -> anyhow::Result<ExitCode> {
     let before = removes.events_left(&old).await?;
     let (mut kept, mut removed) = (Vec::new(), Vec::new());
     for round in 0..args.rounds {
+        progress(&format!("round {} of {}", round + 1, args.rounds));
         let permits = args.permits / args.rounds;
-        kept.extend(waits_of_one(&keeps.hub, keeps.dir.path(), round, permits).await?);
-        removed.extend(waits_of_one(&removes.hub, removes.dir.path(), round, permits).await?);
+        kept.push(waits_of_one(&keeps.hub, keeps.dir.path(), round, permits).await?);
+        removed.push(waits_of_one(&removes.hub, removes.dir.path(), round, permits).await?);
     }
     let left = removes.events_left(&old).await?;
     ensure!(left > 0, "the hub deleted all events before the last permit; use more --events");
-    let (kept, removed) = (Figures::of(kept), Figures::of(removed));
-    println!("respond → tool, nothing deleted     {kept}");
-    println!("respond → tool, while deleting      {removed}");
-    let ratio = removed.ratio_to(&kept);
-    println!("{} of {} events were deleted during the measurement", before - left, args.events);
-    println!("p50 of a permit is {ratio:.2} × that without (goal: within {GOAL})");
-    Ok(if ratio <= GOAL { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    report.times("nothing removed", &Figures::of(kept.concat()));
+    report.times("Plexus, while it removes events", &Figures::of(removed.concat()));
+    report.values("events removed meanwhile", "events", &[(before - left) as f64]);
+    let ratio = |(removed, kept): (&Vec<_>, &Vec<_>)| {
+        Figures::of(removed.clone()).ratio_to(&Figures::of(kept.clone()))
+    };
+    let ratios: Vec<f64> = removed.iter().zip(&kept).map(ratio).collect();
+    report.goal(
+        "p50 while events are removed, compared with none removed",
+        "×",
+        &ratios,
+        Limit::AtMost(GOAL),
+    );
+    report.finish()
 }
 
 /// A hub and its directory.
