@@ -1,6 +1,7 @@
 //! Benchmarks. Each prints its measurement together with a baseline from the same run on the same disk, and fails if the ratio is too high. A
 //! number alone says nothing on another machine. `cargo xtask bench NAME` builds everything that it needs.
 
+mod agree;
 mod arbor;
 mod bench_dir;
 mod console;
@@ -43,6 +44,8 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Benchmark {
+    /// Compare several runs: whether their results differ by no more than the noise between rounds
+    Agree(agree::AgreeArgs),
     /// Reading a conversation of 100,000 nodes, compared with one of 10,000
     Arbor(arbor::ArborArgs),
     /// Loading the web console with many open approvals and events
@@ -78,6 +81,7 @@ enum Benchmark {
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
     let done = match Args::parse().benchmark {
+        Benchmark::Agree(args) => agree::run(&args),
         Benchmark::Arbor(args) => arbor::run(&args).await,
         Benchmark::Console(args) => console::run(&args).await,
         Benchmark::Decisions(args) => decisions::run(&args).await,

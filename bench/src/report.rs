@@ -11,6 +11,9 @@ use crate::figures::Figures;
 use crate::machine::Machine;
 use crate::{plot, profiler};
 
+/// A directory for a second copy of the results. `plexus-bench agree` compares such directories.
+const COPIES: &str = "PLEXUS_BENCH_COPIES";
+
 /// The results of one benchmark.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
@@ -125,10 +128,12 @@ impl Report {
             return Ok(ExitCode::SUCCESS);
         }
         let root = root();
-        let results = root.join("bench/results");
-        std::fs::create_dir_all(&results).context("bench/results")?;
-        let json = serde_json::to_string_pretty(self)?;
-        std::fs::write(results.join(format!("{}.json", self.benchmark)), json + "\n")?;
+        let json = serde_json::to_string_pretty(self)? + "\n";
+        let copies = std::env::var_os(COPIES).map(PathBuf::from);
+        for results in [Some(root.join("bench/results")), copies].into_iter().flatten() {
+            std::fs::create_dir_all(&results).with_context(|| results.display().to_string())?;
+            std::fs::write(results.join(format!("{}.json", self.benchmark)), &json)?;
+        }
         let plots = root.join("docs/benchmarks");
         std::fs::create_dir_all(&plots).context("docs/benchmarks")?;
         std::fs::write(plots.join(format!("{}.svg", self.benchmark)), svg)?;

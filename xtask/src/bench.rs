@@ -41,9 +41,14 @@ const BROWSER: &[&str] = &["console"];
 /// Run one benchmark, or all, as a release build
 ///
 /// A benchmark prints its result next to a baseline from the same run, because results of different machines
-/// cannot be compared. It fails if it misses a goal. Run it on a machine that does nothing else.
+/// cannot be compared. It fails if it misses a goal. Run it on a machine that does nothing else. `--repeat 3` runs
+/// it three times and compares the runs.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
+    /// Run this many times, and check that the results differ by no more than the noise between rounds
+    #[arg(long, default_value_t = 1)]
+    pub repeat: u32,
+
     /// The benchmark, such as `permit`; default: all of them, which takes about 45 minutes
     pub name: Option<String>,
 
@@ -64,13 +69,25 @@ pub fn run(workspace: &Workspace, args: &BenchArgs) -> anyhow::Result<()> {
             .map(|(name, own)| (*name, own))
             .collect(),
     };
+    let copies = tempfile::tempdir()?;
+    let mut runs = Vec::new();
     let mut missed = Vec::new();
-    for (name, own) in benchmarks {
-        if let Err(error) = run_command(&mut command(workspace, Profile::Release, name, own)?) {
-            missed.push(format!("{name}: {error:#}"));
+    for number in 1..=args.repeat {
+        let run = copies.path().join(number.to_string());
+        for (name, own) in &benchmarks {
+            let mut bench = command(workspace, Profile::Release, name, own)?;
+            // Each benchmark writes a second copy of its results there.
+            if let Err(error) = run_command(bench.env("PLEXUS_BENCH_COPIES", &run)) {
+                missed.push(format!("{name}: {error:#}"));
+            }
         }
+        runs.push(run.display().to_string());
     }
     run_command(&mut command(workspace, Profile::Release, "table", &[])?)?;
+    if args.repeat > 1 {
+        let runs: Vec<&str> = runs.iter().map(String::as_str).collect();
+        run_command(&mut command(workspace, Profile::Release, "agree", &runs)?)?;
+    }
     ensure!(missed.is_empty(), "these missed a goal:\n{}", missed.join("\n"));
     Ok(())
 }

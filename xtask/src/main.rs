@@ -92,6 +92,15 @@ mod tests {
     }
 
     #[test]
+    fn a_benchmark_can_be_repeated() {
+        for line in [["bench", "--repeat", "3", "permit"], ["bench", "permit", "--repeat", "3"]] {
+            let cli = Cli::parse_from(["xtask"].into_iter().chain(line));
+            let Chore::Bench(args) = cli.chore else { panic!("not the bench chore: {cli:?}") };
+            assert_eq!((args.name.as_deref(), args.repeat, args.args.len()), (Some("permit"), 3, 0));
+        }
+    }
+
+    #[test]
     fn arguments_after_the_name_go_to_the_benchmark() {
         let cli = Cli::parse_from(["xtask", "bench", "permit", "--rounds", "10"]);
         let Chore::Bench(args) = cli.chore else { panic!("not the bench chore: {cli:?}") };

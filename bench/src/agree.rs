@@ -1,0 +1,105 @@
+//! Compares several runs of the same benchmarks: whether their results differ by no more than the noise that the runs state. The noise of a
+//! goal is the largest range between the rounds of one run, and at least 5 %.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, ensure};
+use clap::Args;
+
+use crate::report::{Goal, Report, shown};
+
+#[derive(Args)]
+pub(crate) struct AgreeArgs {
+    /// The directories with the results of each run
+    #[arg(required = true, num_args = 2..)]
+    runs: Vec<PathBuf>,
+}
+
+/// The least noise, as a part of the result. Rounds of one process share its memory layout; processes of the same program do not.
+const LEAST_NOISE: f64 = 0.05;
+
+/// The goals of all runs, by benchmark and goal.
+type Goals = BTreeMap<(String, String), Vec<Goal>>;
+
+#[expect(clippy::print_stdout, reason = "a benchmark prints its results")]
+pub(crate) fn run(args: &AgreeArgs) -> anyhow::Result<ExitCode> {
+    let mut goals = Goals::new();
+    for run in &args.runs {
+        for report in reports(run)? {
+            for goal in report.goals {
+                goals.entry((report.benchmark.clone(), goal.what.clone())).or_default().push(goal);
+            }
+        }
+    }
+    let mut code = ExitCode::SUCCESS;
+    println!("{} runs: results, their difference, the noise between rounds", args.runs.len());
+    for ((benchmark, what), goals) in &goals {
+        let values: Vec<String> = goals.iter().map(|goal| shown(goal.value)).collect();
+        let (difference, noise) = (difference(goals), noise(goals));
+        let agreement = match noise {
+            _ if goals.len() < args.runs.len() => "missing in a run",
+            None => "no noise stated: one round",
+            Some(noise) if difference <= noise => "agree",
+            Some(_) => {
+                code = ExitCode::FAILURE;
+                "DIFFER"
+            }
+        };
+        println!(
+            "  {benchmark}: {what}: {} {}; {}, {}: {agreement}",
+            values.join(", "),
+            goals.first().map_or("", |goal| &goal.unit),
+            shown(difference),
+            noise.map_or("–".to_owned(), shown),
+        );
+    }
+    Ok(code)
+}
+
+fn reports(dir: &Path) -> anyhow::Result<Vec<Report>> {
+    let mut reports = Vec::new();
+    for entry in std::fs::read_dir(dir).with_context(|| dir.display().to_string())? {
+        let path = entry?.path();
+        let text = std::fs::read_to_string(&path)?;
+        reports.push(serde_json::from_str(&text).with_context(|| path.display().to_string())?);
+    }
+    ensure!(!reports.is_empty(), "{} has no results", dir.display());
+    Ok(reports)
+}
+
+/// The difference between the largest and the smallest result.
+fn difference(goals: &[Goal]) -> f64 {
+    let values = || goals.iter().map(|goal| goal.value);
+    values().fold(f64::NEG_INFINITY, f64::max) - values().fold(f64::INFINITY, f64::min)
+}
+
+/// The largest range between the rounds of one run, or the least noise; `None` if no run has several rounds.
+fn noise(goals: &[Goal]) -> Option<f64> {
+    let of_run = |goal: &Goal| goal.range.map(|(from, to)| (to - from).max(goal.value * LEAST_NOISE));
+    goals.iter().filter_map(of_run).max_by(f64::total_cmp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Limit;
+
+    fn goal(value: f64, range: Option<(f64, f64)>) -> Goal {
+        Goal { what: "a".to_owned(), unit: "ms".to_owned(), value, range, limit: Limit::None }
+    }
+
+    #[test]
+    fn the_noise_is_the_widest_range_of_a_run() {
+        let goals = [goal(1.0, Some((0.9, 1.25))), goal(1.5, Some((1.4, 1.5))), goal(1.25, None)];
+        assert_eq!(difference(&goals), 0.5);
+        assert_eq!(noise(&goals), Some(1.25 - 0.9));
+        assert_eq!(noise(&goals[2..]), None);
+    }
+
+    #[test]
+    fn the_noise_is_at_least_5_percent() {
+        assert_eq!(noise(&[goal(2.0, Some((1.99, 2.01)))]), Some(0.1));
+    }
+}
