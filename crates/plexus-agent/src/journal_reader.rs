@@ -40,6 +40,8 @@ pub struct Journal {
     splitter: LineSplitter,
     watched: Watched,
     end: End,
+    /// Lines that `read_ahead` has read.
+    ahead: Vec<Entry>,
 }
 
 /// Whether the reader is at the end of the file.
@@ -57,13 +59,14 @@ impl Journal {
         let path = dir.journal();
         let file = File::open(&path)?;
         let watched = watch.add(&path);
-        Ok(Self { file, offset, splitter: LineSplitter::new(offset, HELD), watched, end: End::NotReached })
+        let splitter = LineSplitter::new(offset, HELD);
+        Ok(Self { file, offset, splitter, watched, end: End::NotReached, ahead: Vec::new() })
     }
 
     /// Returns when more data may be readable: immediately, until a `read` has reached the end. Cancel safe, and it
     /// never misses growth.
     pub async fn changed(&mut self) {
-        if self.end == End::Reached {
+        if self.ahead.is_empty() && self.end == End::Reached {
             self.watched.grown().await;
             // Remains set until the next read, even if this future is cancelled.
             self.end = End::NotReached;
@@ -71,8 +74,20 @@ impl Journal {
     }
 
     /// Returns the complete lines that are available now, up to about `max_bytes` and always at least one; empty at the
-    /// current end. An incomplete line is returned once it is complete.
+    /// current end. An incomplete line is returned once it is complete. Lines that were read ahead are returned all at once.
     pub fn read(&mut self, max_bytes: usize) -> io::Result<Vec<Entry>> {
+        if self.ahead.is_empty() { self.read_file(max_bytes) } else { Ok(std::mem::take(&mut self.ahead)) }
+    }
+
+    /// Reads and parses the lines that the next `read` returns, up to about `max_bytes`.
+    pub fn read_ahead(&mut self, max_bytes: usize) {
+        if self.ahead.is_empty() {
+            // `read` meets an error again.
+            self.ahead = self.read_file(max_bytes).unwrap_or_default();
+        }
+    }
+
+    fn read_file(&mut self, max_bytes: usize) -> io::Result<Vec<Entry>> {
         tracing::trace!(target: TIMING, mark = "journal_reading");
         let entries = self.read_lines(max_bytes);
         tracing::trace!(target: TIMING, mark = "lines_parsed", end = self.splitter.offset());
@@ -113,20 +128,14 @@ impl Journal {
 
     /// The number of bytes that no returned line covers yet.
     pub fn waiting(&self) -> io::Result<u64> {
-        Ok(self.size()?.saturating_sub(self.splitter.offset()))
+        let covered = self.ahead.first().map_or(self.splitter.offset(), |line| line.start);
+        Ok(self.size()?.saturating_sub(covered))
     }
 
     /// A second reader of the same journal, from the current offset. Its first entry may be the rest of a line, as
     /// invalid input.
     pub fn beside(&self, dir: &RunDir, watch: &JournalWatch) -> io::Result<Self> {
         Self::open(dir, self.offset, watch)
-    }
-
-    /// Resets the reader to `offset`, which is 0 or the end of a line. Used for a batch that could not be stored.
-    pub fn rewind(&mut self, offset: u64) {
-        self.offset = offset;
-        self.splitter = LineSplitter::new(offset, HELD);
-        self.end = End::NotReached;
     }
 }
 

@@ -99,11 +99,22 @@ async fn an_incomplete_line_is_read_when_it_is_complete() {
 async fn reading_starts_at_the_given_offset() {
     let (_home, dir, mut file) = run();
     file.write_all(b"{}\n{ }\n{  }\n{   ").unwrap();
-    let watch = JournalWatch::new().unwrap();
-    let mut journal = Journal::open(&dir, 3, &watch).unwrap();
+    let mut journal = Journal::open(&dir, 3, &JournalWatch::new().unwrap()).unwrap();
     assert_eq!(ranges(&journal.read(1000).unwrap()), [(3, 7), (7, 12)]);
-    journal.rewind(7);
+}
+
+#[tokio::test]
+async fn lines_that_were_read_ahead_are_returned_once_and_in_order() {
+    let (_home, dir, mut file) = run();
+    file.write_all(b"{}\n{ }\n").unwrap();
+    let mut journal = Journal::open(&dir, 0, &JournalWatch::new().unwrap()).unwrap();
+    journal.read_ahead(1000);
+    assert_eq!(journal.waiting().unwrap(), 7, "they are not returned yet");
+    file.write_all(b"{  }\n").unwrap();
+    journal.read_ahead(1000);
+    assert_eq!(next(&mut journal).await, [(0, 3), (3, 7)], "available although the end was reached");
     assert_eq!(next(&mut journal).await, [(7, 12)]);
+    assert_eq!(journal.waiting().unwrap(), 0);
 }
 
 #[tokio::test]

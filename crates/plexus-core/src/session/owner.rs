@@ -1,12 +1,15 @@
 //! The task that owns a session. It waits for commands, lines and deadlines, and hands them to the state machine.
 //!
 //! Lines are read in batches. A batch is stored in one commit, together with the offset it was read up to, before anything
-//! follows from it. While the store is unavailable nothing is answered and nothing more is read; a stop still works.
+//! follows from it. If more lines are waiting, the next batch is read while the commit is written. While the store is unavailable nothing is
+//! answered and nothing more is read; a stop still works.
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
+use std::future::ready;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -200,7 +203,18 @@ impl Owner {
         let mut pause = FIRST_PAUSE;
         let mut held = None;
         loop {
-            let why = match self.parts.commit(changes.clone()).await {
+            let parts = Arc::clone(&self.parts);
+            let mut commit = pin!(parts.commit(changes.clone()));
+            let outcome = tokio::select! {
+                biased;
+                outcome = &mut commit => outcome,
+                // The commit is queued.
+                () = ready(()) => {
+                    self.read_ahead();
+                    commit.await
+                }
+            };
+            let why = match outcome {
                 Ok(committed) => {
                     self.reading = None;
                     return Ok(committed);
@@ -237,6 +251,15 @@ impl Owner {
                     None => return Err(Closing),
                 },
             }
+        }
+    }
+
+    /// Reads the next batch, if the current one was large and more lines are waiting.
+    fn read_ahead(&mut self) {
+        if let Some(child) = self.child.as_mut().filter(|_| self.reading.is_some())
+            && child.journal.waiting().is_ok_and(|waiting| waiting > SMALL_BATCH_BYTES as u64)
+        {
+            child.journal.read_ahead(BATCH_BYTES);
         }
     }
 
