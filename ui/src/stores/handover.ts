@@ -43,7 +43,10 @@ class Handover {
       port1.onmessage = ({ data }: MessageEvent<Credential | null>) => resolve(data);
     });
     worker.postMessage({ take: true, tab } satisfies Message, [port2]);
-    return within(answer);
+    const taken = await within(answer);
+    // This worker can keep the credential of the next reload, too, while the browser still registers it again.
+    if (taken !== null) this.worker = worker;
+    return taken;
   }
 
   /** Starts the worker. In a browser without service workers, a reload signs out. */
@@ -56,9 +59,9 @@ class Handover {
         scope: '/',
         updateViaCache: 'none',
       });
-      this.worker = (await within(navigator.serviceWorker.ready))?.active ?? null;
+      this.worker = (await within(navigator.serviceWorker.ready))?.active ?? this.worker;
     } catch {
-      this.worker = null;
+      // The worker that returned the credential stays, if there is one.
     }
   }
 

@@ -84,12 +84,15 @@ class Viewer {
     const code = LINK.exec(location.hash)?.[1];
     if (!code) {
       const taken = await handover.take();
-      const why = taken === null && handover.returning ? LOST : null;
-      if (taken === null) handover.close();
-      else {
+      if (taken !== null) {
         hub.expect(taken.hub);
         this.use(taken.token, taken.name);
+        // The browser may look for a new version of the worker first, which can take seconds. The page does not wait for it.
+        void handover.start();
+        return null;
       }
+      const why = handover.returning ? LOST : null;
+      handover.close();
       await handover.start();
       return why;
     }
