@@ -132,7 +132,9 @@ async fn an_agent_gets_the_marks_only_on_request() -> anyhow::Result<()> {
     let news = parent.call("loopback.wait", json!({"cursor": 0, "timeout_ms": 60_000})).await?;
     let approval = &news["approvals"][0];
     assert_eq!((&approval["risks"], &approval["said"]), (&Value::Null, &Value::Null), "{news}");
+    assert_eq!((&approval["digest"], &approval["input"]["command"]), (&Value::Null, &json!("rm -rf build")));
     let got = parent.call("loopback.get", json!({"approval_id": approval["id"]})).await?;
+    assert!(got["approval"]["digest"].is_string(), "{got}");
     assert_eq!(kinds(&got["approval"]), ["recursive_delete"], "{got}");
     Ok(())
 }

@@ -31,8 +31,8 @@ pub(crate) async fn approval(
     Ok(Approval { session_path, ..truncated(row, max_bytes) })
 }
 
-/// An approval in a list. For an agent it is shorter, because agents pay for every byte: without the risk marks and the text
-/// before the call, which `loopback.get` returns.
+/// An approval in a list. For an agent it is shorter, because agents pay for every byte: without the risk marks, the text before the call
+/// and the digest, which `loopback.get` returns. An answer needs the digest only if the input was shown truncated.
 pub(crate) async fn listed_approval(
     row: ApprovalRow,
     paths: &mut Paths<'_>,
@@ -42,7 +42,7 @@ pub(crate) async fn listed_approval(
     let approval = approval(row, paths, max_bytes).await?;
     Ok(match reader {
         Reader::Person => approval,
-        Reader::Agent => Approval { said: None, risks: None, ..approval },
+        Reader::Agent => Approval { said: None, risks: None, digest: None, ..approval },
     })
 }
 

@@ -293,7 +293,7 @@ pub struct Approval {
     pub beyond_rules: bool,
     /// The directory in which the tool would run.
     pub cwd: String,
-    /// The hash of tool, input and directory; omitted if the input is shown truncated.
+    /// The hash of tool, input and directory; omitted if the input is shown truncated, and in lists for agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// Whether the input is shown truncated.
