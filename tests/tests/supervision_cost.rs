@@ -183,6 +183,47 @@ async fn a_wait_without_news_costs_less_than_a_hundred_bytes() -> anyhow::Result
 }
 
 #[tokio::test]
+async fn a_poll_returns_a_parent_only_what_is_new_to_it() -> anyhow::Result<()> {
+    let world = scripted("polled").await?;
+    let (_, _, boss) = boss(&world, "boss").await?;
+    let child = create_below(&world, &boss, "child").await?;
+    let next = json!({"session_id": child, "wait_ms": LIMIT.as_millis() as u64});
+    let mut shown = Vec::new();
+    let approval = loop {
+        let mut news = boss.call("claudecode.poll", next.clone()).await?;
+        shown.extend(list(&news["events"]));
+        if let Some(approval) = news["pending_approvals"].get_mut(0) {
+            break approval.take();
+        }
+    };
+    assert_eq!(approval["input"], json!({"file_path": "child.txt", "content": "x"}), "{approval}");
+    boss.call("loopback.respond", json!({"approval_id": approval["id"], "approve": true})).await?;
+    loop {
+        let news = boss.call("claudecode.poll", next.clone()).await?;
+        shown.extend(list(&news["events"]));
+        if news["status"] == "complete" {
+            assert_eq!(
+                (&news["pending_approvals"], &news["has_more"]),
+                (&Value::Null, &Value::Null),
+                "{news}"
+            );
+            break;
+        }
+    }
+    let types = |events: &[Value]| events.iter().map(|one| text(&one["event"]["type"])).collect::<Vec<_>>();
+    let shown = types(&shown);
+    assert_eq!(shown, ["start", "tool_use", "tool_result", "content", "complete"]);
+    // The agent can still read every event.
+    let whole = boss.call("claudecode.poll", json!({"session_id": child, "from_seq": 0})).await?;
+    let all = types(&list(&whole["events"]));
+    for left_out in ["approval_requested", "approval_resolved"] {
+        assert!(all.iter().any(|one| one == left_out), "{all:?}");
+    }
+    assert_eq!(whole["read_position"], whole["total_events"], "{whole}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn the_tool_list_of_a_parent_is_smaller_than_16_kb() -> anyhow::Result<()> {
     let world = scripted("tools").await?;
     let tools = parent(&world).await?.tools().await?;

@@ -529,6 +529,12 @@ export type McpServerKind = 'stdio' | 'http' | 'sse' | 'inherited';
 
 export type MergeHow = 'merge' | 'rebase' | 'fast_forward' | 'squash';
 
+export interface NewEvent {
+  seq: number;
+  event: Fields;
+  truncated?: boolean;
+}
+
 export interface Node {
   id: NodeId;
   parent_id?: NodeId;
@@ -583,6 +589,28 @@ export interface Person {
 }
 
 export type PolicyName = 'own_course' | 'ask_all' | 'approvals' | 'plan' | 'allow_all';
+
+export interface PollNews {
+    type: 'ok';
+    status: Status;
+    turn: number;
+    events?: NewEvent[];
+    attention?: Attention[];
+    pending_approvals?: Approval[];
+    has_more?: boolean;
+  }
+
+export interface PollResult {
+    type: 'ok';
+    status: Status;
+    turn: number;
+    events: NumberedEvent[];
+    attention?: Attention[];
+    pending_approvals: Approval[];
+    read_position: number;
+    total_events: number;
+    has_more: boolean;
+  }
 
 export interface Position {
   tree_id: TreeId;
@@ -1151,17 +1179,7 @@ export interface Methods {
       wait_ms?: number;
       max_bytes?: number;
     };
-    result: {
-        type: 'ok';
-        status: Status;
-        turn: number;
-        events: NumberedEvent[];
-        attention?: Attention[];
-        pending_approvals: Approval[];
-        read_position: number;
-        total_events: number;
-        has_more: boolean;
-      };
+    result: PollResult;
   };
   'claudecode.recent_dirs': {
     params: Record<string, never>;

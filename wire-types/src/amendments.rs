@@ -26,6 +26,8 @@ pub(crate) fn amend_method(name: &str, types: &mut MethodTypes) {
             let answered = json!({"$ref": "#/$defs/Answered"});
             types.result = json!({"oneOf": [answered, {"type": "array", "items": answered}]});
         }
+        // The console polls as a person, with `from_seq`, and never gets the short form for agents.
+        "claudecode.poll" => types.result = types.result["anyOf"][0].take(),
         "claudecode.event" => {
             put(&mut types.result, "/oneOf/0/properties/event", json!({"$ref": "#/$defs/Event"}));
         }

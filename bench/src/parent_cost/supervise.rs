@@ -104,7 +104,7 @@ impl Parent {
                 self.call("loopback.respond", json!({"decisions": decisions})).await?;
             }
             match result["status"].as_str() {
-                Some("complete") if result["has_more"] == false => return Ok(()),
+                Some("complete") if result["has_more"] != true => return Ok(()),
                 Some("complete" | "running" | "awaiting_permission") => {}
                 _ => bail!("the turn did not complete: {result}"),
             }

@@ -89,10 +89,19 @@ fn truncated(row: ApprovalRow, max_bytes: usize) -> Approval {
 }
 
 /// An event as callers see it.
-pub(crate) fn event(row: EventRow, max_bytes: usize) -> NumberedEvent {
-    let mut event = row.event.value();
-    let truncated = shorten(&mut event, max_bytes);
-    NumberedEvent { seq: row.seq, event, at: row.at, truncated }
+pub(crate) fn event(row: &EventRow, max_bytes: usize) -> NumberedEvent {
+    shortened_event(stored_event(row), max_bytes)
+}
+
+/// An event as it is stored.
+pub(crate) fn stored_event(row: &EventRow) -> NumberedEvent {
+    NumberedEvent { seq: row.seq, event: row.event.value(), at: row.at, truncated: false }
+}
+
+/// An event with texts of at most `max_bytes`, and without misleading characters.
+pub(crate) fn shortened_event(mut event: NumberedEvent, max_bytes: usize) -> NumberedEvent {
+    event.truncated = shorten(&mut event.event, max_bytes);
+    event
 }
 
 /// The status of a session, from its latest turn and its open approvals.

@@ -173,3 +173,16 @@ pub struct NumberedEvent {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
 }
+
+/// An event in a [`PollNews`](crate::claudecode::PollNews).
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct NewEvent {
+    /// Its number in the turn, from 0.
+    pub seq: u64,
+    /// The event. A call that waits for approval has its input in the approval, and the result of a call has no `patch`.
+    #[schemars(with = "Object")]
+    pub event: Value,
+    /// Whether long texts in it were truncated; `claudecode.event` returns it in full.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+}

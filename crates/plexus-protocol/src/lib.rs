@@ -38,7 +38,7 @@ pub use attachment::{
 };
 pub use attention::Attention;
 pub use error::{Error, ErrorKind};
-pub use event::{Event, Hunk, JournalRange, NumberedEvent};
+pub use event::{Event, Hunk, JournalRange, NewEvent, NumberedEvent};
 pub use ids::{ApprovalId, NodeId, SessionId, SessionName, TemplateName, TokenName, TreeId};
 pub use principal::Principal;
 pub use risk::{Denial, RiskKind, RiskMark};

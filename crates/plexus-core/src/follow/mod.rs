@@ -259,7 +259,7 @@ fn followed(row: EventRow) -> FollowedEvent {
     let data = if is_plain_json(row.event.as_str()) {
         format!("{{\"turn\":{turn},\"seq\":{seq},\"event\":{},\"at\":{at}}}", row.event.as_str())
     } else {
-        json!(SessionFrame { turn, seq, event: view::event(row, usize::MAX).event, at }).to_string()
+        json!(SessionFrame { turn, seq, event: view::event(&row, usize::MAX).event, at }).to_string()
     };
     FollowedEvent { cursor: EventCursor { turn, seq }, data }
 }
@@ -277,7 +277,7 @@ mod tests {
             let event = EventJson::new(&event).expect("JSON");
             let row = EventRow { session: SessionId::random(), turn: 1, seq: 2, event: event.clone(), at: 3 };
             let frame: SessionFrame = serde_json::from_str(&followed(row.clone()).data).expect("a frame");
-            let event = view::event(row, usize::MAX).event;
+            let event = view::event(&row, usize::MAX).event;
             assert_eq!(frame, SessionFrame { turn: 1, seq: 2, event, at: 3 });
         }
     }

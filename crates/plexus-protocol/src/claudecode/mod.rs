@@ -42,7 +42,8 @@ pub use servers::{McpEndpoint, McpServer, McpServerGiven, McpServerKind};
 pub use timeline::{AnsweredBy, Asked, Lane, LaneMark, LaneSpan, LaneState, TimelineParams, TimelineResult};
 pub use transcript::{TranscriptFormat, TranscriptParams, TranscriptResult};
 pub use turn::{
-    ChatAsyncResult, ChatParams, CompactParams, EventParams, EventResult, PollParams, PollResult, SendResult,
+    ChatAsyncResult, ChatParams, CompactParams, EventParams, EventResult, PollNews, PollParams, PollResult,
+    SendResult,
 };
 pub use update::{UpdateParams, UpdateResult, Updated};
 pub use view::{CurrentAction, LoadsView, ProjectRef, RunningCall, SessionView, StreamView, TreeView};

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Status;
-use crate::{Approval, AttachmentGiven, Attention, NumberedEvent, Object, SessionId, UnixSeconds};
+use crate::{Approval, AttachmentGiven, Attention, NewEvent, NumberedEvent, Object, SessionId, UnixSeconds};
 
 /// Parameters of `claudecode.chat`, `claudecode.chat_async` and `claudecode.send`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -91,7 +91,7 @@ pub struct PollParams {
     /// The turn; default the latest.
     #[serde(default)]
     pub turn: Option<u64>,
-    /// Waits up to this long for a new event.
+    /// Waits up to this long for news, such as an approval or a result.
     #[serde(default)]
     pub wait_ms: Option<u64>,
     /// Truncates longer texts; default 8192.
@@ -121,6 +121,32 @@ pub enum PollResult {
         /// The number of events of the turn.
         total_events: u64,
         /// Whether the turn has more events than were returned.
+        has_more: bool,
+    },
+}
+
+/// Result of `claudecode.poll` without `from_seq` for an agent: what is new to it. The agent's own answers, Claude Code's internal messages
+/// and empty fields are left out; a poll with `from_seq` returns a [`PollResult`] instead.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum PollNews {
+    /// The new events and the state of the turn.
+    Ok {
+        /// The status of the turn.
+        status: Status,
+        /// The turn; 0 before the first.
+        turn: u64,
+        /// Its new events.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        events: Vec<NewEvent>,
+        /// Why the agent cannot continue.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attention: Vec<Attention>,
+        /// The open approvals of this session.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pending_approvals: Vec<Approval>,
+        /// Whether the turn has more events than were returned.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         has_more: bool,
     },
 }

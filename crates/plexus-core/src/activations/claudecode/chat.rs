@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::mpsc::Sender;
 
 use super::chat_async::{check_prompt, prompt_format};
-use super::poll::{EventPage, read};
+use super::poll::{EventRange, read, whole};
 use crate::Hub;
 use crate::attachments;
 use crate::callers::access::{self, Admitted, Needs, Reader};
@@ -61,8 +61,8 @@ async fn chat(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<Pol
     while !has_ended(&hub, &session, turn).await? {
         next(&mut signal).await;
     }
-    let whole = EventPage { turn, from: 0, limit: u64::from(u32::MAX), max_bytes: MAX_TEXT_BYTES };
-    read(&hub, &caller, &session, &whole).await
+    let turn = EventRange { turn, from: 0, limit: u64::from(u32::MAX), max_bytes: MAX_TEXT_BYTES };
+    Ok(whole(read(&hub, &caller, &session, &turn).await?))
 }
 
 /// Whether the caller cannot answer approvals while this call waits. An agent makes one call at a time. Other callers answer on a

@@ -33,7 +33,7 @@ async fn event(hub: Arc<Hub>, caller: Admitted, params: EventParams) -> Result<E
     let found = hub.store().events(session.id, turn, params.seq, 1).await.map_err(store_error)?;
     match found.into_iter().find(|event| event.seq == params.seq) {
         Some(row) => {
-            let shown = view::event(row, usize::MAX);
+            let shown = view::event(&row, usize::MAX);
             Ok(EventResult::Ok { turn, seq: shown.seq, event: shown.event, at: shown.at })
         }
         None => Err(Error::new(ErrorKind::EventNotFound, format!("turn {turn} has no event {}", params.seq))),

@@ -19,6 +19,7 @@ mod list;
 mod merge;
 mod output;
 mod poll;
+mod poll_news;
 mod recent_dirs;
 mod rename;
 mod resumable;

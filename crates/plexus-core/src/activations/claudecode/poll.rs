@@ -1,15 +1,21 @@
-//! `claudecode.poll`: the events of a turn from a position on, and the open approvals.
+//! `claudecode.poll`: the events of a turn from a position on, and the open approvals. An agent that continues at its last position gets
+//! only what is new to it; `poll_news` selects that.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use plexus_protocol::claudecode::{PollParams, PollResult, Status};
-use plexus_protocol::{Error, ErrorKind, MAX_BODY_BYTES, MAX_TEXT_BYTES};
+use plexus_protocol::claudecode::{PollNews, PollParams, PollResult, Status};
+use plexus_protocol::{
+    Approval, Attention, Decider, Error, ErrorKind, MAX_BODY_BYTES, MAX_TEXT_BYTES, NumberedEvent,
+};
 use plexus_store::{Change, OpenFilter, SessionRow};
+use schemars::JsonSchema;
+use serde::Serialize;
 use tokio::time::{Instant, timeout_at};
 
+use super::poll_news::{self, Weight};
 use crate::Hub;
-use crate::callers::access::{self, Admitted, Needs};
+use crate::callers::access::{self, Admitted, Needs, Reader};
 use crate::callers::names::Paths;
 use crate::errors::store_error;
 use crate::housekeeping::{check_kept, gone};
@@ -34,14 +40,42 @@ pub(super) fn method() -> Method {
 }
 
 /// The part of a turn to read.
-pub(super) struct EventPage {
+pub(super) struct EventRange {
     pub(super) turn: u64,
     pub(super) from: u64,
     pub(super) limit: u64,
     pub(super) max_bytes: usize,
 }
 
-async fn poll(hub: Arc<Hub>, caller: Admitted, params: PollParams) -> Result<PollResult, Error> {
+/// A part of a turn, as it is stored, with the state of the turn.
+pub(super) struct EventPage {
+    pub(super) status: Status,
+    pub(super) turn: u64,
+    pub(super) events: Vec<NumberedEvent>,
+    /// The length at which the texts of the events are truncated.
+    pub(super) max_bytes: usize,
+    pub(super) attention: Vec<Attention>,
+    pub(super) pending_approvals: Vec<Approval>,
+    pub(super) read_position: u64,
+    pub(super) total_events: u64,
+}
+
+/// The result for this caller.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+enum PollReply {
+    Whole(PollResult),
+    News(PollNews),
+}
+
+/// The events that a poll returns.
+enum Wanted {
+    All,
+    /// Those that are new to this agent.
+    New(Decider),
+}
+
+async fn poll(hub: Arc<Hub>, caller: Admitted, params: PollParams) -> Result<PollReply, Error> {
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     let mut signal = hub.commits().signals().subscribe(Topic::Session(session.id));
@@ -58,21 +92,40 @@ async fn poll(hub: Arc<Hub>, caller: Admitted, params: PollParams) -> Result<Pol
     {
         remember(&hub, reader.clone(), &session, turn, position);
     }
+    let wanted = match (caller.reader(), params.from_seq) {
+        (Reader::Agent, None) => Wanted::New(Decider::from(&caller.principal)),
+        (Reader::Person, _) | (_, Some(_)) => Wanted::All,
+    };
+    let mut skipped = ConfirmedPosition { turn: 0, position: 0 };
     loop {
         let turn = wanted_turn(&hub, &session, params.turn).await?;
-        let from = match (params.from_seq, hub.positions().read(&reader, session.id, turn)) {
+        let confirmed = match (params.from_seq, hub.positions().read(&reader, session.id, turn)) {
             (Some(from), _) | (None, Some(from)) => from,
             (None, None) => hub.store().position(&reader, session.id, turn).await.map_err(store_error)?,
         };
-        let result = read(&hub, &caller, &session, &EventPage { turn, from, limit, max_bytes }).await?;
-        let PollResult::Ok { status, events, read_position, .. } = &result;
-        let busy = matches!(status, Status::Running | Status::AwaitingPermission | Status::Idle);
-        let waited = Instant::now() >= deadline;
-        if !events.is_empty() || !busy || waited {
+        let from = if skipped.turn == turn { confirmed.max(skipped.position) } else { confirmed };
+        let page = read(&hub, &caller, &session, &EventRange { turn, from, limit, max_bytes }).await?;
+        let busy = matches!(page.status, Status::Running | Status::AwaitingPermission | Status::Idle);
+        let weight = match &wanted {
+            Wanted::All if page.events.is_empty() => Weight::Nothing,
+            Wanted::All => Weight::News,
+            Wanted::New(caller) => poll_news::weight(&page.events, caller),
+        };
+        let position = page.read_position;
+        let is_full = from < position && position < page.total_events;
+        if weight == Weight::Nothing && is_full {
+            // A later page may have news.
+            skipped = ConfirmedPosition { turn, position };
+            continue;
+        }
+        if weight == Weight::News || is_full || !busy || Instant::now() >= deadline {
             if params.from_seq.is_none() {
-                hub.positions().shown(reader, session.id, turn, from, *read_position);
+                hub.positions().shown(reader, session.id, turn, confirmed, position);
             }
-            return Ok(result);
+            return Ok(match wanted {
+                Wanted::All => PollReply::Whole(whole(page)),
+                Wanted::New(caller) => PollReply::News(poll_news::news(page, &caller)),
+            });
         }
         // A timeout is not an error: the next iteration returns what is available.
         let _ = timeout_at(deadline, next(&mut signal)).await;
@@ -96,9 +149,9 @@ pub(super) async fn read(
     hub: &Hub,
     caller: &Admitted,
     session: &SessionRow,
-    page: &EventPage,
-) -> Result<PollResult, Error> {
-    let EventPage { turn, from, limit, max_bytes } = *page;
+    range: &EventRange,
+) -> Result<EventPage, Error> {
+    let EventRange { turn, from, limit, max_bytes } = *range;
     // The order of these reads matters. A turn that is read as finished comes with all its events, and an event that
     // announces an approval comes with that approval.
     let row = hub.store().turn(session.id, turn).await.map_err(store_error)?;
@@ -121,16 +174,31 @@ pub(super) async fn read(
     let pending_approvals =
         view::approvals(open, paths, max_bytes, caller.reader()).await.map_err(store_error)?;
     let read_position = events.last().map_or(from, |last| last.seq + 1);
-    Ok(PollResult::Ok {
+    Ok(EventPage {
         status: view::status(row.as_ref().map(|row| row.status), &awaiting),
-        attention,
         turn,
-        events: events.into_iter().map(|event| view::event(event, max_bytes)).collect(),
+        events: events.iter().map(view::stored_event).collect(),
+        max_bytes,
+        attention,
         pending_approvals,
         read_position,
         total_events,
-        has_more: read_position < total_events,
     })
+}
+
+/// Everything in a page.
+pub(super) fn whole(page: EventPage) -> PollResult {
+    let EventPage { max_bytes, read_position, total_events, .. } = page;
+    PollResult::Ok {
+        status: page.status,
+        turn: page.turn,
+        events: page.events.into_iter().map(|event| view::shortened_event(event, max_bytes)).collect(),
+        attention: page.attention,
+        pending_approvals: page.pending_approvals,
+        read_position,
+        total_events,
+        has_more: read_position < total_events,
+    }
 }
 
 /// Stores the reader's position in the background. If the hub dies first, the reader sees the same events again.
