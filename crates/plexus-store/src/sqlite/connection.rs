@@ -36,6 +36,8 @@ const MAGIC: &[u8] = b"SQLite format 3\0";
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// A little more than the number of different statements.
 const CACHED_STATEMENTS: usize = 128;
+/// The memory for pages that the writing connection reads again. It is taken as the pages are read.
+const WRITER_CACHE_KIB: i64 = 8 * 1024;
 /// The size to which the write-ahead log is truncated after a burst.
 const MAX_WAL_BYTES: u32 = 16 * 1024 * 1024;
 
@@ -81,6 +83,7 @@ fn open_to_write(path: &Path, durability: Durability) -> Result<Connection, Open
     connection.pragma_update(None, "synchronous", durability.synchronous())?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
     connection.pragma_update(None, "journal_size_limit", MAX_WAL_BYTES)?;
     schema::migrate(&mut connection)?;
     set_private(path)
