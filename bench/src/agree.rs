@@ -39,7 +39,10 @@ pub(crate) fn run(args: &AgreeArgs) -> anyhow::Result<ExitCode> {
         let values: Vec<String> = goals.iter().map(|goal| shown(goal.value)).collect();
         let (difference, noise) = (difference(goals), noise(goals));
         let agreement = match noise {
-            _ if goals.len() < args.runs.len() => "missing in a run",
+            _ if goals.len() < args.runs.len() => {
+                code = ExitCode::FAILURE;
+                "missing in a run"
+            }
             None => "no noise stated: one round",
             Some(noise) if difference <= noise => "agree",
             Some(_) => {

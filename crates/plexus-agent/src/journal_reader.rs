@@ -121,6 +121,11 @@ impl Journal {
         Ok(entries)
     }
 
+    /// Whether the next `read` returns lines that were read ahead.
+    pub fn has_read_ahead(&self) -> bool {
+        !self.ahead.is_empty()
+    }
+
     /// The current size of the journal.
     pub fn size(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
@@ -135,7 +140,7 @@ impl Journal {
     /// A second reader of the same journal, from the current offset. Its first entry may be the rest of a line, as
     /// invalid input.
     pub fn beside(&self, dir: &RunDir, watch: &JournalWatch) -> io::Result<Self> {
-        Self::open(dir, self.offset, watch)
+        Self::open(dir, self.ahead.first().map_or(self.offset, |line| line.start), watch)
     }
 }
 

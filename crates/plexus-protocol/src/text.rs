@@ -79,8 +79,8 @@ pub fn visible(text: &str) -> Option<String> {
     Some(clean)
 }
 
-/// Whether [`shorten`] without a limit leaves the value with this JSON text as it is. A `false` can be wrong: it says that the value has to
-/// be parsed to know.
+/// Whether [`shorten`] without a limit leaves the value with this JSON text as it is. May return `false` for a text that stays as it is;
+/// then the caller parses the value.
 pub fn is_plain_json(json: &str) -> bool {
     let mut chars = json.chars();
     while let Some(c) = chars.next() {

@@ -9,7 +9,6 @@ use plexus_core::ShutDown;
 use plexus_server::{Config, ListenError, ServeError, Serving, end_children};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -130,7 +129,8 @@ impl Signals {
 pub(crate) fn log_to_stderr(default: LevelFilter) {
     let chosen = std::env::var("PLEXUS_LOG").ok().and_then(|levels| levels.parse::<Targets>().ok());
     let levels = chosen.unwrap_or_else(|| Targets::new().with_default(default));
-    let marks = levels.would_enable(TIMING, &Level::TRACE).then(timing_marks::layer);
+    let wants_marks = levels.iter().any(|(target, level)| target == TIMING && level == LevelFilter::TRACE);
+    let marks = wants_marks.then(timing_marks::layer);
     let levels = levels.with_target(TIMING, LevelFilter::OFF);
     let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(false).with_filter(levels);
     tracing_subscriber::registry().with(lines).with(marks).init();

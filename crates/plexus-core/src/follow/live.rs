@@ -15,8 +15,8 @@ use plexus_book::{Topic, next};
 
 /// The bytes of events that are kept in memory for followers that are not far behind.
 const KEPT_BYTES: usize = 512 * 1024;
-/// How many committed events wait for the task.
-const MAX_COMMITTED: usize = 4096;
+/// The bytes of committed events that wait for the task.
+const WAITING_BYTES: usize = 4 * 1024 * 1024;
 /// The pause before a failed read is retried.
 const RETRY_AFTER: Duration = Duration::from_millis(200);
 
@@ -32,6 +32,7 @@ pub(super) struct LiveEvents {
 #[derive(Debug)]
 struct CommittedEvents {
     rows: VecDeque<EventRow>,
+    bytes: usize,
     /// Whether the store may have events that are not in `rows`, apart from those that the task already has.
     incomplete: bool,
 }
@@ -94,6 +95,7 @@ impl LiveEvents {
                 break;
             }
             let row = committed.rows.pop_front();
+            committed.bytes -= row.as_ref().map_or(0, |row| row.event.as_str().len());
             // Other events were already read from the store.
             if at == *cursor {
                 rows.extend(row);
@@ -165,7 +167,7 @@ impl LiveSessions {
         let latest = Latest { from, events: VecDeque::new(), bytes: 0 };
         let live = Arc::new(LiveEvents {
             latest: Mutex::new(latest),
-            committed: Mutex::new(CommittedEvents { rows: VecDeque::new(), incomplete: false }),
+            committed: Mutex::new(CommittedEvents { rows: VecDeque::new(), bytes: 0, incomplete: false }),
             grown: watch::Sender::new(()),
         });
         sessions.insert(session, Arc::downgrade(&live));
@@ -179,11 +181,10 @@ impl LiveSessions {
         for of_session in events.chunk_by(|a, b| a.session == b.session) {
             let Some(live) = of_session.first().and_then(|row| self.known(row.session)) else { continue };
             let mut committed = live.committed();
-            if committed.rows.len() + of_session.len() > MAX_COMMITTED {
-                committed.rows.clear();
-                committed.incomplete = true;
-            } else {
-                committed.rows.extend(of_session.iter().cloned());
+            committed.rows.extend(of_session.iter().cloned());
+            committed.bytes += of_session.iter().map(|row| row.event.as_str().len()).sum::<usize>();
+            if committed.bytes > WAITING_BYTES {
+                *committed = CommittedEvents { rows: VecDeque::new(), bytes: 0, incomplete: true };
             }
         }
     }

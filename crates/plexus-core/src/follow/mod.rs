@@ -1,4 +1,4 @@
-//! Following: the events of a session, or approvals, from any position and then live. A follower reads the store when
+//! Following: the events of a session, or approvals, from any position and then live. A follower takes events from memory or the store when
 //! its reader is ready for more, so a slow reader delays nobody and misses nothing. Deltas are the exception: they are
 //! not stored, so only current listeners receive them.
 

@@ -2,7 +2,7 @@
 //!
 //! Lines are read in batches. A batch is stored in one commit, together with the offset it was read up to, before anything
 //! follows from it. If more lines are waiting, the next batch is read while the commit is written. While the store is unavailable nothing is
-//! answered and nothing more is read; a stop still works.
+//! answered and no further batch is read; a stop still works.
 
 #[cfg(test)]
 mod tests;
@@ -156,9 +156,12 @@ impl Owner {
     async fn read_some(&mut self) -> Result<Unread, Closing> {
         let Some(child) = self.child.as_mut() else { return Ok(Unread::None) };
         let large = child.journal.waiting().is_ok_and(|waiting| waiting > SMALL_BATCH_BYTES as u64);
-        let permit = match large.then(|| Arc::clone(&self.parts.reading).acquire_owned()) {
-            Some(permit) => tokio::time::timeout(PERMIT_WITHIN, permit).await.ok().and_then(Result::ok),
-            None => None,
+        let permit = match self.reading.take() {
+            None if large => {
+                let permit = Arc::clone(&self.parts.reading).acquire_owned();
+                tokio::time::timeout(PERMIT_WITHIN, permit).await.ok().and_then(Result::ok)
+            }
+            held => held,
         };
         let limit = if permit.is_some() { BATCH_BYTES } else { SMALL_BATCH_BYTES };
         let mut entries = match child.journal.read(limit) {
@@ -216,7 +219,10 @@ impl Owner {
             };
             let why = match outcome {
                 Ok(committed) => {
-                    self.reading = None;
+                    // Lines that were read ahead are in memory, too.
+                    if !self.child.as_ref().is_some_and(|child| child.journal.has_read_ahead()) {
+                        self.reading = None;
+                    }
                     return Ok(committed);
                 }
                 Err(StoreError::Unavailable(why)) => why,

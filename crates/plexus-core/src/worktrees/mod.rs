@@ -17,11 +17,11 @@ use plexus_protocol::worktree::{Worktree, WorktreeView};
 use plexus_protocol::{Error, ErrorKind, SessionId, shorten};
 use plexus_worktree::{InitialState, Notes, Record, WorktreeDiff, WorktreeError};
 use serde_json::Value;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 
 use crate::Settings;
 use crate::shared_parts::Parts;
-use review::Updating;
+use review::{Recovering, Updating};
 
 pub(crate) use create::PendingWorktree;
 pub(crate) use plexus_worktree::Shown;
@@ -75,8 +75,7 @@ fn message_of(error: &WorkError) -> String {
 pub(crate) struct Worktrees {
     parts: Arc<Parts>,
     updating: Updating,
-    /// Whether the updates that a killed hub left are completed or reported.
-    recovered: watch::Sender<bool>,
+    recovering: Recovering,
     /// One comparison of a session runs at a time. A repository that its agent blocks would otherwise occupy all helpers.
     comparing: Mutex<HashMap<SessionId, Weak<Semaphore>>>,
 }
@@ -86,7 +85,7 @@ impl Worktrees {
         Arc::new(Self {
             parts,
             updating: Updating::default(),
-            recovered: watch::Sender::new(true),
+            recovering: Recovering::default(),
             comparing: Mutex::default(),
         })
     }

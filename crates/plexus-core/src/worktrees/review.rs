@@ -15,6 +15,7 @@ use plexus_worktree::{
     UpdateNote, UpdateNotes,
 };
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use super::{WorkError, Worktrees, message_of, off_thread};
 use crate::Settings;
@@ -25,6 +26,9 @@ use plexus_book::{kill_point, now};
 
 /// The sessions with a commit or a merge in progress.
 pub(super) type Updating = Arc<Mutex<HashSet<SessionId>>>;
+
+/// The sessions with an update that a killed hub left. A call for one of them waits.
+pub(super) type Recovering = watch::Sender<HashSet<SessionId>>;
 
 /// Marks a session as having a commit or a merge in progress, until this guard is dropped.
 pub(crate) struct UpdateGuard {
@@ -38,11 +42,33 @@ impl Drop for UpdateGuard {
     }
 }
 
+/// The recovery of an update that a killed hub left. The guard is dropped before the mark: a call that waited finds the session free.
+struct Recovery {
+    guard: UpdateGuard,
+    _mark: RecoveringMark,
+}
+
+/// Marks a session as being recovered, until this is dropped.
+struct RecoveringMark {
+    recovering: Recovering,
+    session: SessionId,
+}
+
+impl Drop for RecoveringMark {
+    fn drop(&mut self) {
+        self.recovering.send_modify(|recovering| {
+            recovering.remove(&self.session);
+        });
+    }
+}
+
 impl Worktrees {
     /// Starts a commit or a merge, after completing an earlier one that was interrupted.
     pub(crate) async fn start_update(&self, session: SessionId) -> Result<UpdateGuard, Error> {
-        // The updates that a killed hub left are no reason to refuse a call. This fails only without a sender, which `self` has.
-        let _ = self.recovered.subscribe().wait_for(|recovered| *recovered).await;
+        let mut recovering = self.recovering.subscribe();
+        let is_recovered = recovering.wait_for(|recovering| !recovering.contains(&session));
+        // This fails only without a sender, which `self` has.
+        drop(is_recovered.await);
         let guard = self.guard(session).ok_or_else(|| {
             let message =
                 "another commit or merge of this session is in progress; try again when it is complete";
@@ -57,6 +83,14 @@ impl Worktrees {
     fn guard(&self, session: SessionId) -> Option<UpdateGuard> {
         let mut updating = self.updating.lock().unwrap_or_else(PoisonError::into_inner);
         updating.insert(session).then(|| UpdateGuard { updating: Arc::clone(&self.updating), session })
+    }
+
+    fn recovery(&self, session: SessionId) -> Option<Recovery> {
+        let guard = self.guard(session)?;
+        self.recovering.send_modify(|recovering| {
+            recovering.insert(session);
+        });
+        Some(Recovery { guard, _mark: RecoveringMark { recovering: self.recovering.clone(), session } })
     }
 
     /// Prepares a commit. Changes no branch.
@@ -174,17 +208,15 @@ impl Worktrees {
         let worktrees = Arc::clone(self);
         let interrupted = update_notes(&self.parts.settings).sessions();
         // The guards are taken before any door opens, so that no call finds a half-recovered branch.
-        let guards: Vec<UpdateGuard> =
-            interrupted.into_iter().filter_map(|session| self.guard(session)).collect();
-        self.recovered.send_replace(guards.is_empty());
+        let recoveries: Vec<Recovery> =
+            interrupted.into_iter().filter_map(|session| self.recovery(session)).collect();
         self.parts.tasks.spawn(async move {
-            for guard in guards {
+            for recovery in recoveries {
                 if !worktrees.parts.tasks.closing().is_cancelled() {
                     // Every error was logged, and the next call for this session tries again.
-                    let _ = worktrees.recover_update(guard.session).await;
+                    let _ = worktrees.recover_update(recovery.guard.session).await;
                 }
             }
-            worktrees.recovered.send_replace(true);
         });
     }
 

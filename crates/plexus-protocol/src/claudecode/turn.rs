@@ -91,7 +91,7 @@ pub struct PollParams {
     /// The turn; default the latest.
     #[serde(default)]
     pub turn: Option<u64>,
-    /// Waits up to this long for news, such as an approval or a result.
+    /// Waits up to this long for an event. For an agent, the start of a call does not end the wait.
     #[serde(default)]
     pub wait_ms: Option<u64>,
     /// Truncates longer texts; default 8192.

@@ -1,6 +1,7 @@
 //! The lifecycle of an approval. It is created once and resolved once. Every addressee is notified when it is resolved.
 
-use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, Decision, Event, Object, UnixSeconds};
+use plexus_protocol::claudecode::PermissionMode;
+use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, Decision, Event, Object, SessionId, UnixSeconds};
 
 use super::{Commit, audit_entries, feed};
 use crate::rows::{ApprovalUpdate, CallKey, PreviousAddressee, SessionUpdate, Stored, TurnKey};
@@ -47,6 +48,9 @@ impl Commit<'_> {
         let verdict = self.rows.verdict(&CallKey { run, tool_use_id: &row.approval.tool_use_id })?;
         self.audit(audit_entries::approval_resolved(self.at, &row.approval, decision, verdict))?;
         self.grant_budget(&row, decision)?;
+        if let Some(mode) = decision.mode.filter(|_| status == ApprovalStatus::Allowed) {
+            self.set_mode(run.session, mode)?;
+        }
         let turn = TurnKey { session: run.session, turn: row.turn };
         self.event(turn, &resolved_event(&row, status, decision))?;
         let previous = self.rows.previous_addressees(id)?;
@@ -59,6 +63,14 @@ impl Commit<'_> {
         }
         self.publish_approval(id);
         Ok(())
+    }
+
+    /// Sets the permission mode of a session in the commit of the answer that names it. The owner of the session sets it again when it
+    /// learns of the answer.
+    fn set_mode(&mut self, session: SessionId, mode: PermissionMode) -> Stored<()> {
+        let mut config = self.session(session)?.config;
+        config.permission_mode = mode;
+        self.rows.update_session(session, SessionUpdate::Config(&config))
     }
 
     pub(super) fn resolve_if_pending(

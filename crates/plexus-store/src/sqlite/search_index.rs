@@ -1,6 +1,6 @@
 //! The search index of conversation nodes. It follows the nodes: a commit adds none to it, because that costs more than storing the node.
 //! The writing thread adds them when it has nothing else to do, and before a search. Nodes are added in the order of their ordinals, so the
-//! largest ordinal in the index tells which nodes are missing.
+//! largest ordinal in the index shows which nodes are missing.
 
 use rusqlite::{Connection, Result};
 use serde_json::Value;
@@ -14,22 +14,41 @@ use crate::node_text::searchable;
 /// How many nodes one transaction adds: commits wait for it.
 const BATCH: usize = 64;
 
-/// Whether the index contains all nodes.
+/// The part of the nodes that is in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Coverage {
-    Complete,
-    Partial,
+    All,
+    /// Those up to this ordinal.
+    UpTo(u64),
+}
+
+impl Coverage {
+    /// Whether the index contains the nodes up to this ordinal.
+    pub(super) fn includes(self, ordinal: u64) -> bool {
+        match self {
+            Self::All => true,
+            Self::UpTo(last) => ordinal <= last,
+        }
+    }
+}
+
+/// The largest ordinal of a node.
+pub(super) fn last_node(connection: &Connection) -> Result<u64> {
+    connection.prepare_cached(sql::LAST_NODE)?.query_row([], |row| row.get(0))
 }
 
 /// Adds the next nodes, in a transaction of its own.
 pub(super) fn add_batch(connection: &Connection) -> Result<Coverage> {
     let missing = all(connection, sql::UNINDEXED_NODES, [BATCH], |row| {
-        Ok((row.get::<_, u64>(0)?, row.get::<_, Json<Value>>(1)?.0, row.get::<_, bool>(2)?))
+        // A damaged node is not found, and all others are.
+        let content = row.get::<_, Json<Value>>(1).map_or(Value::Null, |Json(content)| content);
+        Ok((row.get::<_, u64>(0)?, content, row.get::<_, bool>(2)?))
     })?;
-    if missing.is_empty() {
-        return Ok(Coverage::Complete);
-    }
-    let coverage = if missing.len() < BATCH { Coverage::Complete } else { Coverage::Partial };
+    let coverage = match missing.last() {
+        Some((last, ..)) if missing.len() == BATCH => Coverage::UpTo(*last),
+        Some(_) => Coverage::All,
+        None => return Ok(Coverage::All),
+    };
     let transaction = connection.unchecked_transaction()?;
     for (ordinal, mut content, long) in missing {
         if long {

@@ -208,6 +208,7 @@ pub(super) const SEARCH: &str = nodes!(
 
 pub(super) const UNINDEXED_NODES: &str = "SELECT ordinal, content, long FROM nodes \
     WHERE ordinal > (SELECT coalesce(max(id), 0) FROM node_text_docsize) ORDER BY ordinal LIMIT ?1";
+pub(super) const LAST_NODE: &str = "SELECT coalesce(max(ordinal), 0) FROM nodes";
 pub(super) const IS_INDEXED: &str = "SELECT 1 FROM node_text_docsize WHERE id = ?1";
 
 // The audit log is read by number; a filter skips entries.
@@ -340,6 +341,7 @@ pub(super) const ALL: &[&str] = &[
     TREE_LIVES,
     LAST_NODES,
     UNINDEXED_NODES,
+    LAST_NODE,
     IS_INDEXED,
     ASKED_BEFORE,
     TEMPLATE,

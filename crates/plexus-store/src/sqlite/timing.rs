@@ -1,4 +1,4 @@
-//! Timing marks of a commit: `tracing` events at the borders of its stages, with the id of the call or the approval that it is about.
+//! Timing marks of a commit: `tracing` events at the boundaries of its stages, with the id of the call or the approval that it is about.
 //! `cargo xtask trace` reads them. They are off by default, and then cost one comparison each.
 
 use tracing::Level;

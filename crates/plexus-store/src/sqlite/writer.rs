@@ -27,7 +27,7 @@ pub(super) type Reopen = Box<dyn Fn() -> Result<Connection, StoreError> + Send>;
 
 /// How long the queue has to be empty before nodes are added to the search index.
 const QUIET: Duration = Duration::from_millis(200);
-/// How long a node can be missing in the search index of a thread that is never quiet.
+/// After this time, nodes are added to the search index although the queue is not empty.
 const MAX_INDEX_DELAY: Duration = Duration::from_secs(5);
 
 /// The queue in front of the writing thread.
@@ -40,7 +40,7 @@ pub(super) struct Writer {
 
 enum Job {
     Commit(Commit),
-    /// Answers when the search index contains all nodes.
+    /// Answers when the search index contains all nodes of earlier commits.
     CompleteIndex(oneshot::Sender<Result<(), StoreError>>),
     /// Ends the thread after the commits before it.
     Close,
@@ -67,7 +67,7 @@ impl Writer {
             chain: Chain::default(),
             transactions: Arc::clone(&transactions),
             observer: Arc::clone(&observer),
-            index: Index { behind_since: Some(Instant::now()), searches: Vec::new() },
+            index: Index { behind_since: Some(Instant::now()), has_more: false, searches: Vec::new() },
         };
         let thread =
             thread::Builder::new().name("store-writer".to_owned()).spawn(move || state.run(&jobs)).map_err(
@@ -143,14 +143,24 @@ struct Writing {
 struct Index {
     /// The time of the first commit that may have added nodes that are not in the index.
     behind_since: Option<Instant>,
-    /// The searches that wait for a complete index.
-    searches: Vec<oneshot::Sender<Result<(), StoreError>>>,
+    /// Whether the last batch left more nodes.
+    has_more: bool,
+    /// The searches that wait for the index.
+    searches: Vec<Search>,
+}
+
+/// A search that waits until the index contains the nodes of earlier commits.
+struct Search {
+    /// The last of these nodes; `None` until it is read.
+    last_node: Option<u64>,
+    reply: oneshot::Sender<Result<(), StoreError>>,
 }
 
 impl Index {
     /// How long the thread waits for a job before it adds nodes to the index.
     fn wait(&self) -> Option<Duration> {
-        if self.searches.is_empty() { self.behind_since.map(|_| QUIET) } else { Some(Duration::ZERO) }
+        let at_once = self.has_more || !self.searches.is_empty();
+        if at_once { Some(Duration::ZERO) } else { self.behind_since.map(|_| QUIET) }
     }
 
     /// Whether nodes are added although there are more commits.
@@ -158,11 +168,24 @@ impl Index {
         !self.searches.is_empty() || self.behind_since.is_some_and(|since| since.elapsed() > MAX_INDEX_DELAY)
     }
 
-    fn answer(&mut self, answer: &Result<(), StoreError>) {
+    /// The index contains these nodes now.
+    fn advanced(&mut self, coverage: Coverage) {
+        self.has_more = coverage != Coverage::All;
+        if coverage == Coverage::All {
+            self.behind_since = None;
+        }
+        let is_served = |search: &mut Search| search.last_node.is_some_and(|last| coverage.includes(last));
+        for search in self.searches.extract_if(.., is_served) {
+            // The caller may be gone.
+            let _ = search.reply.send(Ok(()));
+        }
+    }
+
+    fn failed(&mut self, error: &StoreError) {
+        self.has_more = false;
         self.behind_since = None;
         for search in self.searches.drain(..) {
-            // The caller may be gone.
-            let _ = search.send(answer.clone());
+            let _ = search.reply.send(Err(error.clone()));
         }
     }
 }
@@ -181,7 +204,9 @@ impl Writing {
                     for job in iter::once(first).chain(jobs.try_iter()) {
                         match job {
                             Job::Commit(commit) => group.push(commit),
-                            Job::CompleteIndex(search) => self.index.searches.push(search),
+                            Job::CompleteIndex(reply) => {
+                                self.index.searches.push(Search { last_node: None, reply });
+                            }
                             Job::Close => {
                                 open = false;
                                 break;
@@ -204,19 +229,26 @@ impl Writing {
 
     /// Adds some nodes to the search index. After a failure, the next commit or search causes another try.
     fn add_to_index(&mut self) {
-        let added = self.take_connection().and_then(|connection| {
-            let added = search_index::add_batch(&connection);
-            self.put_back(connection);
-            Ok(added?)
-        });
-        match added {
-            Ok(Coverage::Partial) => {}
-            Ok(Coverage::Complete) => self.index.answer(&Ok(())),
+        match self.index_batch() {
+            Ok(coverage) => self.index.advanced(coverage),
             Err(error) => {
                 tracing::warn!(%error, "cannot add nodes to the search index");
-                self.index.answer(&Err(error));
+                self.index.failed(&error);
             }
         }
+    }
+
+    fn index_batch(&mut self) -> Result<Coverage, StoreError> {
+        let connection = self.take_connection()?;
+        let unread = self.index.searches.iter_mut().filter(|search| search.last_node.is_none());
+        let added = catch_unwind(AssertUnwindSafe(|| {
+            for search in unread {
+                search.last_node = Some(search_index::last_node(&connection)?);
+            }
+            Ok(search_index::add_batch(&connection)?)
+        }));
+        self.put_back(connection);
+        added.unwrap_or_else(|_| Err(panicked()))
     }
 
     fn write(&mut self, group: Vec<Commit>) {
@@ -368,9 +400,12 @@ fn savepoint(
 
 /// Applies the changes of one commit. A panic is an error, so that the thread goes on.
 fn apply_caught(connection: &Connection, apply: &mut Apply, chain: &mut Chain, commit: &Commit) -> Answer {
-    catch_unwind(AssertUnwindSafe(|| apply(connection, chain, commit.at, &commit.changes))).unwrap_or_else(
-        |_| Err(StoreError::Unavailable("internal error in the store; see the log".to_owned())),
-    )
+    catch_unwind(AssertUnwindSafe(|| apply(connection, chain, commit.at, &commit.changes)))
+        .unwrap_or_else(|_| Err(panicked()))
+}
+
+fn panicked() -> StoreError {
+    StoreError::Unavailable("internal error in the store; see the log".to_owned())
 }
 
 fn execute(connection: &Connection, sql: &str) -> Result<(), StoreError> {

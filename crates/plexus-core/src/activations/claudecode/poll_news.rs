@@ -51,8 +51,10 @@ pub(super) fn news(page: EventPage, agent: &Decider) -> PollNews {
 
 /// Whether an event reports an answer of this agent, or an internal message of Claude Code.
 fn is_known(event: &Value, agent: &Decider) -> bool {
+    // A person can use the operator's token and other tokens, too.
+    let is_one_agent = matches!(agent, Decider::Session { .. } | Decider::Parent { .. });
     match event["type"].as_str() {
-        Some("approval_resolved") => event["by"] == json!(agent),
+        Some("approval_resolved") => is_one_agent && event["by"] == json!(agent),
         Some("system") => event["subtype"].as_str().is_some_and(|subtype| INTERNAL.contains(&subtype)),
         _ => false,
     }
@@ -91,7 +93,9 @@ mod tests {
 
     use super::*;
 
-    const AGENT: Decider = Decider::Operator;
+    fn agent() -> Decider {
+        Decider::Parent { id: "planner".to_owned() }
+    }
 
     fn row(event: Value) -> NumberedEvent {
         NumberedEvent { seq: 0, event, at: 7, truncated: false }
@@ -125,15 +129,21 @@ mod tests {
             attention: Vec::new(),
             pending_approvals,
         };
-        json!(news(page, &AGENT))
+        json!(news(page, &agent()))
     }
 
     #[test]
     fn the_answers_of_other_deciders_are_news_and_the_agents_own_are_not() {
-        assert_eq!(weight(&[row(resolved_by(&AGENT))], &AGENT), Weight::Nothing);
-        assert_eq!(weight(&[row(resolved_by(&Decider::Hub))], &AGENT), Weight::News);
-        let news = news_of(vec![resolved_by(&AGENT), resolved_by(&Decider::Hub)], Vec::new());
+        assert_eq!(weight(&[row(resolved_by(&agent()))], &agent()), Weight::Nothing);
+        assert_eq!(weight(&[row(resolved_by(&Decider::Hub))], &agent()), Weight::News);
+        let news = news_of(vec![resolved_by(&agent()), resolved_by(&Decider::Hub)], Vec::new());
         assert_eq!(news["events"], json!([{"seq": 0, "event": resolved_by(&Decider::Hub)}]));
+    }
+
+    #[test]
+    fn an_agent_with_the_operators_token_learns_what_the_operator_decided() {
+        let decided = row(resolved_by(&Decider::Operator));
+        assert_eq!(weight(&[decided], &Decider::Operator), Weight::News);
     }
 
     #[test]
@@ -142,15 +152,19 @@ mod tests {
             [("init", Weight::Nothing), ("command_lifecycle", Weight::Nothing), ("held", Weight::News)];
         for (subtype, expected) in expected {
             let event = row(json!({"type": "system", "subtype": subtype, "data": {}}));
-            assert_eq!(weight(&[event], &AGENT), expected, "{subtype}");
+            assert_eq!(weight(&[event], &agent()), expected, "{subtype}");
         }
     }
 
     #[test]
     fn a_requested_approval_is_news_and_is_shown_once_with_the_whole_input() {
         let requested = json!({"type": "approval_requested", "tool_use_id": "a"});
-        assert_eq!(weight(&[row(call("a"))], &AGENT), Weight::Progress, "its approval or its result follows");
-        assert_eq!(weight(&[row(call("a")), row(requested.clone())], &AGENT), Weight::News);
+        assert_eq!(
+            weight(&[row(call("a"))], &agent()),
+            Weight::Progress,
+            "its approval or its result follows"
+        );
+        assert_eq!(weight(&[row(call("a")), row(requested.clone())], &agent()), Weight::News);
         let news = news_of(vec![call("a"), requested, call("b")], vec![approval_for("a")]);
         let waiting = json!({"type": "tool_use", "tool_name": "Bash", "tool_use_id": "a"});
         assert_eq!(
