@@ -47,17 +47,17 @@ impl<'a> Window<'a> {
         Self(marks.get(first..last).unwrap_or_default())
     }
 
-    /// When a line of the journal or the outbox, which ends at this offset, passed this border.
+    /// When a line of the journal or the outbox, which ends at this offset, passed this boundary.
     pub(super) fn line(self, name: &str, end: u64) -> anyhow::Result<u64> {
         self.find(name, &end.to_string(), |mark| mark.end.is_some_and(|reached| reached >= end))
     }
 
-    /// When a call or an approval passed this border.
+    /// When a call or an approval passed this boundary.
     pub(super) fn id(self, name: &str, id: &str) -> anyhow::Result<u64> {
         self.find(name, id, |mark| mark.id.as_deref() == Some(id))
     }
 
-    /// When a commit about a call or an approval passed this border.
+    /// When a commit about a call or an approval passed this boundary.
     pub(super) fn commit(self, name: &str, step: &str, id: &str) -> anyhow::Result<u64> {
         self.find(name, id, |mark| mark.step.as_deref() == Some(step) && mark.id.as_deref() == Some(id))
     }

@@ -137,7 +137,7 @@ impl Journal {
         Ok(self.size()?.saturating_sub(covered))
     }
 
-    /// A second reader of the same journal, from the current offset. Its first entry may be the rest of a line, as
+    /// A second reader of the same journal, after the lines that `read` has returned. Its first entry may be the rest of a line, as
     /// invalid input.
     pub fn beside(&self, dir: &RunDir, watch: &JournalWatch) -> io::Result<Self> {
         Self::open(dir, self.ahead.first().map_or(self.offset, |line| line.start), watch)

@@ -15,7 +15,7 @@ macro_rules! uuid_id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// A new random id.
+            /// A new id that no other has.
             pub fn random() -> Self {
                 Self(Uuid::$new())
             }

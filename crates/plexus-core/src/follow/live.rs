@@ -1,5 +1,5 @@
 //! The latest events of a followed session, prepared once for all followers. One task takes them from the commits, and reads the store
-//! where a commit does not continue what it has. Followers take the events from memory, and read the store themselves only if they are
+//! if there is a gap between its position and a commit. Followers take the events from memory, and read the store themselves only if they are
 //! further behind.
 
 use std::collections::{HashMap, VecDeque};
@@ -29,7 +29,7 @@ pub(super) struct LiveEvents {
     grown: watch::Sender<()>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct CommittedEvents {
     rows: VecDeque<EventRow>,
     bytes: usize,
@@ -167,7 +167,7 @@ impl LiveSessions {
         let latest = Latest { from, events: VecDeque::new(), bytes: 0 };
         let live = Arc::new(LiveEvents {
             latest: Mutex::new(latest),
-            committed: Mutex::new(CommittedEvents { rows: VecDeque::new(), bytes: 0, incomplete: false }),
+            committed: Mutex::default(),
             grown: watch::Sender::new(()),
         });
         sessions.insert(session, Arc::downgrade(&live));
@@ -184,7 +184,7 @@ impl LiveSessions {
             committed.rows.extend(of_session.iter().cloned());
             committed.bytes += of_session.iter().map(|row| row.event.as_str().len()).sum::<usize>();
             if committed.bytes > WAITING_BYTES {
-                *committed = CommittedEvents { rows: VecDeque::new(), bytes: 0, incomplete: true };
+                *committed = CommittedEvents { incomplete: true, ..CommittedEvents::default() };
             }
         }
     }

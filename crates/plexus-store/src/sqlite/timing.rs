@@ -34,7 +34,7 @@ impl Subject {
     }
 }
 
-/// Marks a border of the commit of these changes.
+/// Marks a boundary of the commit of these changes.
 pub(super) fn mark(mark: &'static str, changes: &[Change]) {
     if let Some(subject) = subject(changes) {
         subject.mark(mark);

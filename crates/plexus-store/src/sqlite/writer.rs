@@ -340,8 +340,8 @@ fn transaction(
     Ok(answers)
 }
 
-fn mark_each(border: &'static str, group: &[Commit]) {
-    group.iter().for_each(|commit| mark(border, &commit.changes));
+fn mark_each(boundary: &'static str, group: &[Commit]) {
+    group.iter().for_each(|commit| mark(boundary, &commit.changes));
 }
 
 enum AllAtOnce {

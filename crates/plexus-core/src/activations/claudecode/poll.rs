@@ -97,9 +97,9 @@ async fn poll(hub: Arc<Hub>, caller: Admitted, params: PollParams) -> Result<Pol
         (Reader::Person, _) | (_, Some(_)) => Wanted::All,
     };
     let mut skipped = ConfirmedPosition { turn: 0, position: 0 };
-    let mut wanted_turn_number = params.turn;
+    let mut chosen_turn = params.turn;
     loop {
-        let turn = wanted_turn(&hub, &session, wanted_turn_number).await?;
+        let turn = wanted_turn(&hub, &session, chosen_turn).await?;
         let confirmed = match (params.from_seq, hub.positions().read(&reader, session.id, turn)) {
             (Some(from), _) | (None, Some(from)) => from,
             (None, None) => hub.store().position(&reader, session.id, turn).await.map_err(store_error)?,
@@ -130,7 +130,7 @@ async fn poll(hub: Arc<Hub>, caller: Admitted, params: PollParams) -> Result<Pol
         }
         if weight != Weight::Nothing {
             // Events of this turn wait to be returned. Another turn may start meanwhile.
-            wanted_turn_number = Some(turn);
+            chosen_turn = Some(turn);
         }
         // A timeout is not an error: the next iteration returns what is available.
         let _ = timeout_at(deadline, next(&mut signal)).await;
