@@ -260,10 +260,6 @@ fn report(args: &ToolCallArgs, version: &str, contenders: &[Contender], rounds: 
     report.command = report.command.replace(&name, "tool-call");
     report.versions.push(("Claude Code".to_owned(), version.to_owned()));
     report.versions.extend(Sdk::versions());
-    let median = |contender: Contender| {
-        let of_round = move |times: &Times| Figures::of(times.get(&contender).cloned().unwrap_or_default());
-        rounds.iter().map(move |times| of_round(times).p50.as_secs_f64())
-    };
     for contender in contenders {
         let all = rounds.iter().filter_map(|times| times.get(contender)).flatten().copied().collect();
         report.times(contender.to_string(), &Figures::of(all));
@@ -271,11 +267,28 @@ fn report(args: &ToolCallArgs, version: &str, contenders: &[Contender], rounds: 
     for &contender in contenders {
         for (other, limit) in contender.goals() {
             if contenders.contains(&other) {
-                let ratios: Vec<f64> =
-                    median(contender).zip(median(other)).map(|(own, other)| own / other).collect();
+                let steps = |times: &Times, contender| {
+                    times.get(&contender).map_or_else(Vec::new, |times| mean_of_steps(times, args.children))
+                };
+                let of_round = |times: &Times| median_ratio(&steps(times, contender), &steps(times, other));
+                let ratios: Vec<f64> = rounds.iter().map(of_round).collect();
                 report.goal(format!("{contender}, compared with {other}"), "×", &ratios, limit);
             }
         }
     }
     report
+}
+
+/// The mean time of each step, in which every child makes one call.
+fn mean_of_steps(times: &[Duration], children: usize) -> Vec<f64> {
+    let mean = |step: &[Duration]| step.iter().map(Duration::as_secs_f64).sum::<f64>() / step.len() as f64;
+    times.chunks(children).map(mean).collect()
+}
+
+/// The median of the ratios of each step. A call takes longer the more calls precede it, so a comparison of medians over all steps has more
+/// noise.
+fn median_ratio(own: &[f64], other: &[f64]) -> f64 {
+    let mut ratios: Vec<f64> = own.iter().zip(other).map(|(own, other)| own / other).collect();
+    ratios.sort_by(f64::total_cmp);
+    ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN)
 }

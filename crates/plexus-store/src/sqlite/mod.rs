@@ -1,5 +1,5 @@
 //! The store in one SQLite file. One thread writes: `writer` opens a transaction, `rows` is the row interface inside it.
-//! A few connections read beside it (`readers`, `reads`, `arbor_reads`, `authority_reads`,
+//! Other connections read beside it: `row_reader` reads rows by key, and `readers` everything else (`reads`, `arbor_reads`, `authority_reads`,
 //! `history_reads`, `audit`). `search_index` follows the commits. `connection`,
 //! `examine` and `schema` open, check and migrate the file. The domain rules are in `crate::domain`.
 
@@ -15,6 +15,7 @@ pub mod faulty_disk;
 mod history_reads;
 mod readers;
 mod reads;
+mod row_reader;
 mod rows;
 mod schema;
 mod search_index;
@@ -38,6 +39,7 @@ pub use audit_file::AuditFile;
 pub use connection::Durability;
 
 use readers::Readers;
+use row_reader::RowReader;
 use rows::SqliteRows;
 use writer::{Apply, Writer};
 
@@ -54,6 +56,7 @@ use crate::{
 pub struct SqliteStore {
     // The order matters: the connection that closes last has to be one that can checkpoint the write-ahead log.
     readers: Readers,
+    rows: RowReader,
     writer: Writer,
     path: PathBuf,
 }
@@ -83,7 +86,8 @@ impl SqliteStore {
             move || connection::writer(&path, durability)
         };
         let writer = Writer::start(open()?, Box::new(open), apply)?;
-        Ok(Self { readers: Readers::new(path.to_owned()), writer, path: path.to_owned() })
+        let rows = RowReader::start(path.to_owned())?;
+        Ok(Self { readers: Readers::new(path.to_owned()), rows, writer, path: path.to_owned() })
     }
 
     /// How many transactions were committed. Compared with the number of commits it shows how well they are grouped.
@@ -95,6 +99,7 @@ impl SqliteStore {
     /// [`StoreError::Unavailable`].
     pub fn close(&self) {
         self.readers.close();
+        self.rows.close();
         self.writer.close();
     }
 }
@@ -116,7 +121,7 @@ impl Ledger for SqliteStore {
     }
 
     async fn approval(&self, id: ApprovalId) -> Result<Option<ApprovalRow>, StoreError> {
-        self.readers.read(move |file| reads::approval(file, id)).await
+        self.rows.read(move |file| reads::approval(file, id)).await
     }
 
     async fn open_approvals(&self, which: OpenFilter) -> Result<Vec<ApprovalRow>, StoreError> {
@@ -132,7 +137,7 @@ impl Ledger for SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn session(&self, id: SessionId) -> Result<Option<SessionRow>, StoreError> {
-        self.readers.read(move |file| reads::session(file, id)).await
+        self.rows.read(move |file| reads::session(file, id)).await
     }
 
     async fn sessions_named(&self, name: &str) -> Result<Vec<SessionRow>, StoreError> {
@@ -153,11 +158,11 @@ impl Store for SqliteStore {
     }
 
     async fn budget(&self, session: SessionId) -> Result<Vec<BudgetRow>, StoreError> {
-        self.readers.read(move |file| reads::budget(file, session)).await
+        self.rows.read(move |file| reads::budget(file, session)).await
     }
 
     async fn run(&self, key: RunKey) -> Result<Option<RunRow>, StoreError> {
-        self.readers.read(move |file| reads::run(file, key)).await
+        self.rows.read(move |file| reads::run(file, key)).await
     }
 
     async fn open_runs(&self) -> Result<Vec<RunRow>, StoreError> {
@@ -166,7 +171,7 @@ impl Store for SqliteStore {
 
     async fn run_of_token(&self, token_hash: &str) -> Result<Option<RunRow>, StoreError> {
         let token_hash = token_hash.to_owned();
-        self.readers.read(move |file| reads::run_of_token(file, &token_hash)).await
+        self.rows.read(move |file| reads::run_of_token(file, &token_hash)).await
     }
 
     async fn rules(&self) -> Result<Vec<RuleRow>, StoreError> {
@@ -175,7 +180,7 @@ impl Store for SqliteStore {
 
     async fn token_of_hash(&self, hash: &str, now: UnixSeconds) -> Result<Option<TokenRow>, StoreError> {
         let hash = hash.to_owned();
-        self.readers.read(move |connection| authority_reads::token_of_hash(connection, &hash, now)).await
+        self.rows.read(move |connection| authority_reads::token_of_hash(connection, &hash, now)).await
     }
 
     async fn tokens(&self, now: UnixSeconds) -> Result<Vec<TokenRow>, StoreError> {
@@ -192,7 +197,7 @@ impl Store for SqliteStore {
     }
 
     async fn turn(&self, session: SessionId, turn: u64) -> Result<Option<TurnRow>, StoreError> {
-        self.readers.read(move |file| reads::turn(file, session, turn)).await
+        self.rows.read(move |file| reads::turn(file, session, turn)).await
     }
 
     async fn events(
@@ -222,17 +227,17 @@ impl Store for SqliteStore {
     }
 
     async fn feed_head(&self) -> Result<u64, StoreError> {
-        self.readers.read(reads::feed_head).await
+        self.rows.read(reads::feed_head).await
     }
 
     async fn permit_stream(&self, event_id: &str) -> Result<Option<PermitStream>, StoreError> {
         let event_id = event_id.to_owned();
-        self.readers.read(move |file| reads::permit_stream(file, &event_id)).await
+        self.rows.read(move |file| reads::permit_stream(file, &event_id)).await
     }
 
     async fn position(&self, reader: &str, session: SessionId, turn: u64) -> Result<u64, StoreError> {
         let reader = reader.to_owned();
-        self.readers.read(move |file| reads::position(file, &reader, session, turn)).await
+        self.rows.read(move |file| reads::position(file, &reader, session, turn)).await
     }
 
     async fn audit(

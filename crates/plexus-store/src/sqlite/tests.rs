@@ -195,8 +195,19 @@ async fn closing_finishes_queued_commits_and_refuses_later_ones() {
     store.close();
     assert!(matches!(store.commit(0, word("late")).await, Err(StoreError::Unavailable(_))));
     assert!(matches!(store.sessions().await, Err(StoreError::Unavailable(_))));
+    assert!(matches!(store.approval(ApprovalId::random()).await, Err(StoreError::Unavailable(_))));
     let again = SqliteStore::open(&dir.path().join("db"), Durability::Full).unwrap();
     assert_eq!(words(&again).await, ["queued"]);
+}
+
+#[tokio::test]
+async fn the_thread_that_reads_rows_survives_a_failed_read() {
+    let (_dir, store) = scratch(|_, _| Ok(()));
+    let panicked = store.rows.read(|_| -> Result<(), StoreError> { panic!("on purpose") }).await;
+    assert!(matches!(panicked, Err(StoreError::Unavailable(_))), "{panicked:?}");
+    let failed = store.rows.read(|file| file.execute_batch("not SQL")).await;
+    assert!(failed.is_err());
+    assert!(store.approval(ApprovalId::random()).await.unwrap().is_none());
 }
 
 /// Many callers send many slow reads.

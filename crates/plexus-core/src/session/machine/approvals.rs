@@ -60,6 +60,7 @@ impl Machine {
         self.running_tools.insert(call.tool_use_id.clone(), call.tool_name.clone());
         self.calls.insert(call.tool_use_id.clone(), Call { answer, digest, cwd: Some(cwd), run: key.run });
         self.enforce_hook_decision(&call.tool_use_id);
+        self.ask_for_cost(&call.tool_use_id, batch);
     }
 
     /// The child requests an approval on its control channel.

@@ -330,7 +330,6 @@ impl Machine {
             match block {
                 Block::ToolResult { tool_use_id, content: output, is_error } => {
                     self.running_tools.remove(&tool_use_id);
-                    self.ask_for_cost(&tool_use_id, batch);
                     let bypass = self.on_tool_result(key, &tool_use_id, &mut batch.changes);
                     if let Some(bypass) = bypass
                         && !is_error

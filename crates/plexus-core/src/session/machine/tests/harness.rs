@@ -32,8 +32,10 @@ pub(super) struct Harness {
     pub(super) machine: Machine,
     pub(super) shared: Shared,
     pub(super) now: Now,
-    /// What happened, in order.
+    /// What happened, in order, without requests for the cost.
     log: Vec<String>,
+    /// How often the child was asked for its cost.
+    pub(super) cost_requests: usize,
     /// All changes that were stored.
     pub(super) stored: Vec<Change>,
     /// The lines that the child wrote and the hub has not read.
@@ -93,6 +95,7 @@ impl Setup {
             shared,
             now,
             log: Vec::new(),
+            cost_requests: 0,
             stored: Vec::new(),
             unread: VecDeque::new(),
             offset: 0,
@@ -262,7 +265,10 @@ impl Harness {
 
     fn carry_out(&mut self, effect: Effect) -> Option<Input> {
         match effect {
-            Effect::Send(line) => self.log.push(format!("send {}", sent(&line))),
+            Effect::Send(line) => match sent(&line) {
+                cost if cost == "get_session_cost" => self.cost_requests += 1,
+                other => self.log.push(format!("send {other}")),
+            },
             Effect::Commit(changes, next) => {
                 let committed = self.apply(changes);
                 return Some(Input::Committed(next, Box::new(committed)));

@@ -159,5 +159,5 @@ fn a_lost_permit_is_withdrawn_if_its_call_already_has_a_result() {
     harness.unread.push_back(failed);
     harness.take_log();
     harness.command(Command::PermitLost(approval));
-    harness.expect(&["store Withdrawn if pending, free t, tool_result", "send get_session_cost"]);
+    harness.expect(&["store Withdrawn if pending, free t, tool_result"]);
 }
