@@ -20,6 +20,7 @@ mod peers;
 mod permit;
 mod plot;
 mod policy;
+mod processor_time;
 mod profiler;
 mod report;
 mod retention;

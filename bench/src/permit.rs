@@ -22,7 +22,8 @@ use crate::bench_dir::{self, setting};
 use crate::figures::Figures;
 use crate::held_agents;
 use crate::kept_connection::KeptConnection;
-use crate::report::{Limit, Report, progress};
+use crate::processor_time::Stopwatch;
+use crate::report::{Limit, Report, median_of, progress, shown};
 
 #[derive(Args)]
 pub(crate) struct PermitArgs {
@@ -52,11 +53,14 @@ enum Pace {
 }
 
 /// A measurement: this many open approvals, each of a child of its own, and how they are answered.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Case {
     open: usize,
     pace: Pace,
 }
+
+/// The case with the most answers at once.
+const MOST_AT_ONCE: Case = Case { open: 64, pace: Pace::AllAtOnce };
 
 const CASES: &[Case] = &[
     Case { open: 1, pace: Pace::Single },
@@ -64,7 +68,7 @@ const CASES: &[Case] = &[
     Case { open: 64, pace: Pace::Single },
     Case { open: LARGEST, pace: Pace::Single },
     Case { open: 8, pace: Pace::AllAtOnce },
-    Case { open: 64, pace: Pace::AllAtOnce },
+    MOST_AT_ONCE,
 ];
 
 impl Case {
@@ -107,6 +111,7 @@ async fn measure(report: &mut Report, durability: Durability, args: &PermitArgs)
     let is_measured = |case: &&Case| case.open < LARGEST || durability == Durability::Full;
     let cases: Vec<Case> = CASES.iter().filter(is_measured).copied().collect();
     let mut syncs = Vec::new();
+    let mut processor_ms = Vec::new();
     let mut times: Vec<Vec<Vec<Duration>>> = cases.iter().map(|_| Vec::new()).collect();
     for round in 0..args.rounds {
         for (case, times) in cases.iter().zip(&mut times) {
@@ -119,7 +124,11 @@ async fn measure(report: &mut Report, durability: Durability, args: &PermitArgs)
             for _ in 0..50 {
                 syncs.push(bench_dir::bare_sync(&mut appended)?);
             }
-            times.push(waits(&hub, dir.path(), *case, args.permits / args.rounds).await?);
+            let measured = waits(&hub, dir.path(), *case, args.permits / args.rounds).await?;
+            times.push(measured.times);
+            if *case == MOST_AT_ONCE {
+                processor_ms.push(measured.processor_ms);
+            }
             hub.down(held_agents::DOWN_LIMIT).await?;
         }
     }
@@ -131,13 +140,24 @@ async fn measure(report: &mut Report, durability: Durability, args: &PermitArgs)
         let (percentile, limit) = match case {
             Case { open: 1, .. } => ("p50", Limit::AtMost(1.0)),
             Case { open: 8, .. } => ("p50", Limit::AtMost(2.0)),
-            Case { open: LARGEST, .. } => ("p99", Limit::None),
+            Case { open: LARGEST, .. } | Case { open: 64, pace: Pace::AllAtOnce } => ("p99", Limit::None),
             Case { .. } => ("p99", Limit::AtMost(5.0)),
         };
         let figures = times.iter().map(|times| Figures::of(times.clone()));
         let of_round = |figures: Figures| if percentile == "p50" { figures.p50 } else { figures.p99 };
         let rounds: Vec<f64> = figures.map(|figures| of_round(figures).as_secs_f64() * 1000.0).collect();
         report.goal(format!("{}, {percentile}", case.name(durability)), "ms", &rounds, limit);
+    }
+    if durability == Durability::Full {
+        let (one, cores) = (median_of(&processor_ms), report.machine.cores as f64);
+        report.values("processor time per answer, 64 answered at once", "ms", &processor_ms);
+        report.limit(format!(
+            "A request and its answer take {} ms of processor time in client, hub, keeper and agent together (`/proc/stat`). So {cores} cores \
+             need {} ms for 8 answers that arrive together, and {} ms for 64.",
+            shown(one),
+            shown(8.0 * one / cores),
+            shown(64.0 * one / cores),
+        ));
     }
     Ok(())
 }
@@ -151,15 +171,16 @@ pub(crate) async fn waits_of_one(
 ) -> anyhow::Result<Vec<Duration>> {
     let name = format!("round-{round}");
     let one = Case { open: 1, pace: Pace::Single };
-    let sent = answered(hub, dir, &name, one, Permits { each: permits, answered: permits }).await?;
+    let Answered { sent, .. } =
+        answered(hub, dir, &name, one, Permits { each: permits, answered: permits }).await?;
     until_complete(&Rpc::new(hub.url(), &hub.token()?), &format!("{name}-0")).await?;
     waits_in_log(dir, &sent)
 }
 
 /// The waiting times of a case. The children request more permits than are answered, so that the same number stays open.
-async fn waits(hub: &HubProcess, dir: &Path, case: Case, permits: usize) -> anyhow::Result<Vec<Duration>> {
+async fn waits(hub: &HubProcess, dir: &Path, case: Case, permits: usize) -> anyhow::Result<Waits> {
     let permits = Permits { each: permits.div_ceil(case.open) + 1, answered: permits };
-    let sent = answered(hub, dir, "child", case, permits).await?;
+    let Answered { sent, processor_ms } = answered(hub, dir, "child", case, permits).await?;
     let logged = async {
         loop {
             match waits_in_log(dir, &sent) {
@@ -168,7 +189,22 @@ async fn waits(hub: &HubProcess, dir: &Path, case: Case, permits: usize) -> anyh
             }
         }
     };
-    tokio::time::timeout(LIMIT, logged).await.context("an answered call did not run")
+    let times = tokio::time::timeout(LIMIT, logged).await.context("an answered call did not run")?;
+    Ok(Waits { times, processor_ms })
+}
+
+/// The result of a case.
+struct Waits {
+    times: Vec<Duration>,
+    processor_ms: f64,
+}
+
+/// The answers of a case.
+struct Answered {
+    /// When each answer was sent, by tool_use_id.
+    sent: HashMap<String, u64>,
+    /// The milliseconds of processor time per answer, in all processes together.
+    processor_ms: f64,
 }
 
 /// The permits of a case.
@@ -180,14 +216,14 @@ struct Permits {
     answered: usize,
 }
 
-/// Starts the children of a case and answers their approvals. Returns when each answer was sent, by tool_use_id.
+/// Starts the children of a case and answers their approvals.
 async fn answered(
     hub: &HubProcess,
     dir: &Path,
     name: &str,
     case: Case,
     permits: Permits,
-) -> anyhow::Result<HashMap<String, u64>> {
+) -> anyhow::Result<Answered> {
     let mut listener = Listener::open(hub.url(), "/events", &hub.token()?, None).await?;
     let rpc = Rpc::new(hub.url(), &hub.token()?);
     let names: Vec<String> = (0..case.open).map(|child| format!("{name}-{child}")).collect();
@@ -202,10 +238,14 @@ async fn answered(
         idle.push(KeptConnection::open(hub.url(), &hub.token()?).await?);
     }
     let (mut open, mut sent) = (VecDeque::new(), HashMap::new());
+    let mut processor = None;
     while sent.len() < permits.answered {
         let requested = permits.each * case.open - sent.len();
         while open.len() < case.open.min(requested) {
             open.push_back(next_approval(&mut listener).await?);
+        }
+        if processor.is_none() {
+            processor = Some(Stopwatch::start()?);
         }
         let mut answers = JoinSet::new();
         for _ in 0..width.min(requested) {
@@ -224,7 +264,8 @@ async fn answered(
             sent.insert(tool_use_id, at);
         }
     }
-    Ok(sent)
+    let processor_ms = processor.context("an answer was sent")?.ms_per(sent.len())?;
+    Ok(Answered { sent, processor_ms })
 }
 
 /// The parameters of a child with this many permits.

@@ -32,6 +32,9 @@ pub(crate) struct Report {
     pub(crate) seed: u64,
     pub(crate) rows: Vec<Row>,
     pub(crate) goals: Vec<Goal>,
+    /// What keeps a goal out of reach, and how that was found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) limits: Vec<String>,
 }
 
 /// Figures of one thing.
@@ -84,6 +87,7 @@ impl Report {
             seed: 0,
             rows: Vec::new(),
             goals: Vec::new(),
+            limits: Vec::new(),
         }
     }
 
@@ -114,6 +118,11 @@ impl Report {
         };
         let value = median(&sorted);
         self.goals.push(Goal { what: what.into(), unit: unit.to_owned(), value, range, limit });
+    }
+
+    /// Adds a text about goals that cannot be reached: the limit, and how it was found.
+    pub(crate) fn limit(&mut self, text: impl Into<String>) {
+        self.limits.push(text.into());
     }
 
     /// Prints the report, writes its files, and fails if a goal is missed.
@@ -152,6 +161,9 @@ impl Report {
         }
         for goal in &self.goals {
             println!("  {goal}");
+        }
+        for limit in &self.limits {
+            println!("  limit: {limit}");
         }
         println!("  not included: {}", self.leaves_out);
     }

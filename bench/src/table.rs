@@ -42,6 +42,9 @@ fn sections(reports: &[Report]) -> String {
             report.benchmark,
         );
         text += &if report.goals.is_empty() { rows(report) } else { goals(report) };
+        for limit in &report.limits {
+            let _ = write!(text, "\nLimit: {limit}\n");
+        }
         let machine = &report.machine;
         let versions: Vec<String> =
             report.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();

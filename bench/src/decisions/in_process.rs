@@ -13,6 +13,8 @@ use plexus_store::{
 use tokio::task::JoinSet;
 
 use crate::bench_dir;
+use crate::decisions::Measured;
+use crate::processor_time::Stopwatch;
 
 /// Measures nothing.
 struct NoMeter;
@@ -25,8 +27,12 @@ impl Meter for NoMeter {
     }
 }
 
-/// The decisions per second of this many clients, each with a session of its own.
-pub(super) async fn rate(durability: Durability, clients: usize, decisions: usize) -> anyhow::Result<f64> {
+/// Measures this many clients, each with a session of its own.
+pub(super) async fn measure(
+    durability: Durability,
+    clients: usize,
+    decisions: usize,
+) -> anyhow::Result<Measured> {
     let dir = bench_dir::on_a_disk()?;
     let store = Arc::new(SqliteStore::open(&dir.path().join("plexus.db"), durability)?);
     let commits = Arc::new(Commits::new(Arc::clone(&store) as Arc<dyn Ledger>, Arc::new(NoMeter)));
@@ -49,6 +55,7 @@ pub(super) async fn rate(durability: Durability, clients: usize, decisions: usiz
         commits.commit(vec![Change::CreateSession(Box::new(new)), run, turn]).await?;
         sessions.push((key, name));
     }
+    let processor = Stopwatch::start()?;
     let started = Instant::now();
     let mut clients = JoinSet::new();
     for (key, name) in sessions.iter().cloned() {
@@ -59,7 +66,8 @@ pub(super) async fn rate(durability: Durability, clients: usize, decisions: usiz
     while let Some(done) = clients.join_next().await {
         made += done??;
     }
-    Ok(made as f64 / started.elapsed().as_secs_f64())
+    let rate = made as f64 / started.elapsed().as_secs_f64();
+    Ok(Measured { rate, processor_ms: processor.ms_per(made)? })
 }
 
 async fn decide(

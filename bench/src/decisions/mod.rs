@@ -10,7 +10,7 @@ use clap::Args;
 use plexus_store::Durability;
 
 use crate::bench_dir::setting;
-use crate::report::{Limit, Report, progress};
+use crate::report::{Limit, Report, median_of, progress, shown};
 
 #[derive(Args)]
 pub(crate) struct DecisionsArgs {
@@ -27,6 +27,14 @@ pub(crate) struct DecisionsArgs {
     rounds: usize,
 }
 
+/// A measurement.
+struct Measured {
+    /// Decisions per second.
+    rate: f64,
+    /// The milliseconds of processor time per decision, in all processes together.
+    processor_ms: f64,
+}
+
 /// The ways to decide, and their goals in decisions per second.
 const IN_PROCESS: (&str, f64) = ("in the process", 5_000.0);
 const OVER_HTTP: (&str, f64) = ("over HTTP", 2_000.0);
@@ -40,21 +48,32 @@ pub(crate) async fn run(args: &DecisionsArgs) -> anyhow::Result<ExitCode> {
         ),
         "agents: no child process and no gate is part of it. Over HTTP, clients and hub share the machine's cores.",
     );
-    let mut rates = [[Vec::new(), Vec::new()], [Vec::new(), Vec::new()]];
+    let mut measured = [[Vec::new(), Vec::new()], [Vec::new(), Vec::new()]];
     for round in 0..args.rounds {
         for (at, durability) in [Durability::Full, Durability::Normal].into_iter().enumerate() {
             progress(&format!("round {} of {}: {}", round + 1, args.rounds, setting(durability)));
-            rates[0][at].push(in_process::rate(durability, args.clients, args.decisions).await?);
-            rates[1][at].push(over_http::rate(durability, args.clients, args.decisions / 2).await?);
+            measured[0][at].push(in_process::measure(durability, args.clients, args.decisions).await?);
+            measured[1][at].push(over_http::measure(durability, args.clients, args.decisions / 2).await?);
         }
     }
-    for ((name, goal), [full, normal]) in [IN_PROCESS, OVER_HTTP].into_iter().zip(&rates) {
-        for (durability, rates) in [(Durability::Full, full), (Durability::Normal, normal)] {
-            report.values(format!("Plexus, {name}, {}", setting(durability)), "/s", rates);
-            report.goal(format!("{name}, {}", setting(durability)), "/s", rates, Limit::AtLeast(goal));
+    for ((name, goal), [full, normal]) in [IN_PROCESS, OVER_HTTP].into_iter().zip(&measured) {
+        let rates = |measured: &[Measured]| measured.iter().map(|round| round.rate).collect::<Vec<f64>>();
+        for (durability, rates) in [(Durability::Full, rates(full)), (Durability::Normal, rates(normal))] {
+            report.values(format!("Plexus, {name}, {}", setting(durability)), "/s", &rates);
+            report.goal(format!("{name}, {}", setting(durability)), "/s", &rates, Limit::AtLeast(goal));
         }
-        let ratios: Vec<f64> = full.iter().zip(normal).map(|(full, normal)| full / normal).collect();
+        let ratios: Vec<f64> =
+            full.iter().zip(normal).map(|(full, normal)| full.rate / normal.rate).collect();
         report.goal(format!("{name}, full compared with normal"), "×", &ratios, Limit::AtLeast(0.8));
+        let times: Vec<f64> = full.iter().map(|round| round.processor_ms).collect();
+        report.values(format!("processor time per decision, {name}"), "ms", &times);
+        let (time, cores) = (median_of(&times), report.machine.cores);
+        report.limit(format!(
+            "A decision {name} takes {} ms of processor time in hub and clients together (`/proc/stat`), so {cores} cores cannot make more \
+             than {} decisions per second.",
+            shown(time),
+            shown(cores as f64 * 1000.0 / time),
+        ));
     }
     report.finish()
 }

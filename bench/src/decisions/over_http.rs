@@ -12,11 +12,17 @@ use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinSet;
 
 use crate::bench_dir::{self, setting};
+use crate::decisions::Measured;
 use crate::kept_connection::KeptConnection;
 use crate::outside_agent;
+use crate::processor_time::Stopwatch;
 
-/// The decisions per second of this many clients.
-pub(super) async fn rate(durability: Durability, clients: usize, decisions: usize) -> anyhow::Result<f64> {
+/// Measures this many clients.
+pub(super) async fn measure(
+    durability: Durability,
+    clients: usize,
+    decisions: usize,
+) -> anyhow::Result<Measured> {
     let dir = bench_dir::on_a_disk()?;
     let config = format!("durability = \"{}\"\n", setting(durability));
     let hub = bench_dir::start_hub(dir.path(), &config).await?;
@@ -33,6 +39,7 @@ pub(super) async fn rate(durability: Durability, clients: usize, decisions: usiz
         let connection = KeptConnection::open(hub.url(), &hub.token()?).await?;
         deciders.spawn(answer(connection, Arc::clone(&to_decide)));
     }
+    let processor = Stopwatch::start()?;
     let started = Instant::now();
     let mut agents = JoinSet::new();
     for token in tokens {
@@ -43,10 +50,11 @@ pub(super) async fn rate(durability: Durability, clients: usize, decisions: usiz
     while let Some(done) = agents.join_next().await {
         made += done??;
     }
-    let taken = started.elapsed();
+    let rate = made as f64 / started.elapsed().as_secs_f64();
+    let processor_ms = processor.ms_per(made)?;
     listening.abort();
     deciders.abort_all();
-    Ok(made as f64 / taken.as_secs_f64())
+    Ok(Measured { rate, processor_ms })
 }
 
 /// Reads the ids of new approvals.

@@ -1,6 +1,7 @@
 //! The events per second that one reader of one child receives. Plexus reads the child's lines from its journal, parses and stores them, and
 //! delivers them to an SSE listener. The Claude Agent SDKs read the same lines from the child's stdout and parse them.
 
+mod bare_store;
 mod readers;
 mod recording;
 
@@ -13,7 +14,7 @@ use plexus_store::Durability;
 use crate::bench_dir;
 use crate::events::readers::Reader;
 use crate::peers::Sdk;
-use crate::report::{Limit, Report, progress};
+use crate::report::{Limit, Report, median_of, progress};
 
 /// The goal of Plexus in events per second.
 const GOAL: f64 = 50_000.0;
@@ -38,6 +39,7 @@ const READERS: &[Reader] = &[
     Reader::Plexus(Durability::Normal),
     Reader::Sdk(Sdk::TypeScript),
     Reader::Sdk(Sdk::Python),
+    Reader::BareStore,
 ];
 
 /// The SDKs, and how many times faster Plexus must be.
@@ -86,6 +88,20 @@ fn report(lines: usize, bytes: u64, readers: &[Reader], rates: &HashMap<Reader, 
                 report.goal(format!("{reader}, compared with {sdk}"), "×", &ratios, Limit::AtLeast(factor));
             }
         }
+    }
+    let bare = of(Reader::BareStore);
+    if !bare.is_empty() {
+        let needed: Vec<String> = PEERS
+            .iter()
+            .map(|(sdk, factor)| format!("{:.0} ({sdk})", factor * median_of(of(Reader::Sdk(*sdk)))))
+            .collect();
+        report.limit(format!(
+            "The SDKs forget an event when they have passed it on. The goals of the comparison with them need {} events per second. A program \
+             that only parses the same lines and inserts them into one table of SQLite, without a child, a conversation and a listener, \
+             stores {:.0} per second (the row `SQLite alone`).",
+            needed.join(" and "),
+            median_of(bare),
+        ));
     }
     report
 }

@@ -13,6 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
 use crate::bench_dir::{self, LOG, setting};
+use crate::events::bare_store;
 use crate::peers::Sdk;
 
 /// The time limit for reading the recording once.
@@ -26,6 +27,8 @@ const RECORDED: [&str; 3] = [r#""type":"content""#, r#""type":"tool_use""#, r#""
 pub(super) enum Reader {
     Plexus(Durability),
     Sdk(Sdk),
+    /// SQLite alone, as the lower limit for a program that stores every event.
+    BareStore,
 }
 
 impl fmt::Display for Reader {
@@ -33,6 +36,7 @@ impl fmt::Display for Reader {
         match self {
             Self::Plexus(durability) => write!(f, "Plexus, {}", setting(*durability)),
             Self::Sdk(sdk) => sdk.fmt(f),
+            Self::BareStore => f.write_str("SQLite alone"),
         }
     }
 }
@@ -46,13 +50,13 @@ impl Reader {
             match self {
                 Self::Plexus(durability) => listen(dir.path(), durability, &prompt).await,
                 Self::Sdk(sdk) => read_with(sdk, dir.path(), &prompt).await,
+                Self::BareStore => store(dir.path(), recording),
             }
         };
-        let Read { count, end_ns } =
+        let Read { count, start_ns, end_ns } =
             tokio::time::timeout(LIMIT, reading).await.with_context(|| format!("{self}: too slow"))??;
         ensure!(count == lines, "{self}: {count} events instead of {lines}");
-        let taken =
-            end_ns.checked_sub(start_ns(dir.path())?).context("the reader ended before the CLI started")?;
+        let taken = end_ns.checked_sub(start_ns).context("the reader ended before the CLI started")?;
         Ok(lines as f64 / Duration::from_nanos(taken).as_secs_f64())
     }
 }
@@ -61,6 +65,8 @@ impl Reader {
 struct Read {
     /// The number of lines of the recording.
     count: usize,
+    /// The monotonic clock at which the fake CLI started to write.
+    start_ns: u64,
     /// The monotonic clock at the end.
     end_ns: u64,
 }
@@ -90,7 +96,7 @@ async fn listen(dir: &Path, durability: Durability, prompt: &str) -> anyhow::Res
         count += usize::from(RECORDED.iter().any(|kind| event.data.contains(kind)));
         ensure!(!event.data.contains(r#""type":"error""#), "the turn failed: {}", event.data);
         if event.data.contains(r#""type":"complete""#) {
-            return Ok(Read { count, end_ns: now_ns()? });
+            return Ok(Read { count, start_ns: start_ns(dir)?, end_ns: now_ns()? });
         }
     }
 }
@@ -109,7 +115,15 @@ async fn read_with(sdk: Sdk, dir: &Path, prompt: &str) -> anyhow::Result<Read> {
     let read: Value = serde_json::from_str(printed.trim()).with_context(|| printed.clone())?;
     let count = read["messages"].as_u64().and_then(|count| usize::try_from(count).ok());
     let end_ns = read["end_ns"].as_str().and_then(|end| end.parse().ok());
-    Ok(Read { count: count.context("no count")?, end_ns: end_ns.context("no time")? })
+    let (count, end_ns) = count.zip(end_ns).context("no count or no time")?;
+    Ok(Read { count, start_ns: start_ns(dir)?, end_ns })
+}
+
+/// Reads the recording itself, and stores it.
+fn store(dir: &Path, recording: &Path) -> anyhow::Result<Read> {
+    let start_ns = now_ns()?;
+    let count = bare_store::parse_and_insert(dir, recording)?;
+    Ok(Read { count, start_ns, end_ns: now_ns()? })
 }
 
 fn now_ns() -> anyhow::Result<u64> {

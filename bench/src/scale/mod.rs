@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::figures::Figures;
 use crate::kept_connection::KeptConnection;
-use crate::report::{Limit, Report, progress};
+use crate::report::{Limit, Report, median_of, progress, shown};
 use crate::{bench_dir, held_agents, memory};
 
 #[derive(Args)]
@@ -87,12 +87,19 @@ async fn open_permits(report: &mut Report, args: &ScaleArgs, open: usize) -> any
     report.times(format!("claudecode.list, {open} open"), &all(|round| &round.list));
     let memory: Vec<f64> = rounds.iter().map(|round| round.memory / 1000.0).collect();
     report.values(format!("hub's memory per permit, {open} open"), "kB", &memory);
+    let of_connection: Vec<f64> = rounds.iter().map(|round| round.connection_memory / 1000.0).collect();
+    report.values(format!("hub's memory per idle connection (before {open})"), "kB", &of_connection);
     let p99 = |times: &[Duration]| Figures::of(times.to_vec()).p99.as_secs_f64();
     let ratios: Vec<f64> = rounds.iter().map(|round| p99(&round.among_open) / p99(&round.alone)).collect();
     let what = format!("p99 of a decision, {open} open compared with 1");
     report.goal(what, "×", &ratios, Limit::AtMost(2.0));
     let what = format!("the hub's memory per open permit, {open} open");
     report.goal(what, "kB", &memory, Limit::AtMost(15.0));
+    report.limit(format!(
+        "Of the memory of a permit with {open} open, {} kB are its connection: an idle connection takes as much (the row `hub's memory per idle \
+         connection`). The buffers of hyper for reading and writing have 8 KiB each and cannot be smaller.",
+        shown(median_of(&of_connection)),
+    ));
     Ok(())
 }
 

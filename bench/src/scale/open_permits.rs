@@ -1,6 +1,7 @@
 //! Open permits of agents outside the hub. One agent, the probe, requests permits one after another, and each is answered. All other
 //! permits stay open, so that the probe's work is the same at every number of open permits.
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,8 @@ use crate::{bench_dir, memory, outside_agent};
 
 /// Permits that are requested at the same time. The hub limits the number of connections that have sent no request yet.
 const AT_ONCE: usize = 200;
+/// Idle connections, which the hub closes if there are too many.
+const MAX_IDLE: usize = 500;
 /// Sessions that are created at the same time.
 const SESSIONS_AT_ONCE: usize = 16;
 /// The time limit for one approval to be published, for one answer, and for one list.
@@ -30,7 +33,9 @@ pub(super) struct Measured {
     pub(super) alone: Vec<Duration>,
     /// The same with all permits open.
     pub(super) among_open: Vec<Duration>,
-    /// The growth of the hub's resident memory per open permit, in bytes.
+    /// The growth of the hub's resident memory per idle connection, in bytes.
+    pub(super) connection_memory: f64,
+    /// The growth of the hub's resident memory per open permit with its connection, in bytes.
     pub(super) memory: f64,
     /// The times of `loopback.pending` and `claudecode.list` with all permits open.
     pub(super) pending: Vec<Duration>,
@@ -59,13 +64,24 @@ pub(super) async fn measure(open: usize, args: &ScaleArgs) -> anyhow::Result<Mea
     let alone = probe.decide(args.decisions).await?;
     tokio::time::sleep(SETTLE).await;
     let before = memory::resident(hub.pid())?;
+    let mut idle = VecDeque::new();
+    while idle.len() < held.min(MAX_IDLE) {
+        let token = tokens.get(idle.len() / args.per_session).context("enough sessions")?;
+        idle.push_back(used_connection(hub.url(), token).await?);
+    }
+    tokio::time::sleep(SETTLE).await;
+    let connection_memory = (memory::resident(hub.pid())? - before) / idle.len() as f64;
     let mut agents = JoinSet::new();
     while agents.len() < held {
         let count = AT_ONCE.min(held - agents.len());
         for _ in 0..count {
             let number = agents.len();
             let token = tokens.get(number / args.per_session).context("enough sessions")?;
-            agents.spawn(hold(hub.url().to_owned(), token.clone(), number));
+            let connection = match idle.pop_front() {
+                Some(connection) => connection,
+                None => KeptConnection::open(hub.url(), token).await?,
+            };
+            agents.spawn(hold(connection, number));
         }
         for _ in 0..count {
             let published = probe.next_approval().await;
@@ -89,7 +105,7 @@ pub(super) async fn measure(open: usize, args: &ScaleArgs) -> anyhow::Result<Mea
     if let Some(ended) = agents.try_join_next() {
         ended??;
     }
-    Ok(Measured { alone, among_open, memory, pending, list })
+    Ok(Measured { alone, among_open, memory, connection_memory, pending, list })
 }
 
 /// Lets this process have as many connections as the permits need. The hub raises its own limit.
@@ -113,9 +129,16 @@ async fn tokens(hub: &HubProcess, dir: &Path, agents: usize) -> anyhow::Result<V
     futures::future::try_join_all(creations).await
 }
 
+/// A connection that has sent a request and is idle now.
+async fn used_connection(url: &str, token: &str) -> anyhow::Result<KeptConnection> {
+    let mut connection = KeptConnection::open(url, token).await?;
+    let refused = connection.call("no.such.method", json!({})).await;
+    ensure!(refused.is_err(), "the hub has an unexpected method");
+    Ok(connection)
+}
+
 /// Requests a permit that nobody answers. Returns only with an error.
-async fn hold(url: String, token: String, number: usize) -> anyhow::Result<()> {
-    let mut connection = KeptConnection::open(&url, &token).await?;
+async fn hold(mut connection: KeptConnection, number: usize) -> anyhow::Result<()> {
     let answer = connection.call("loopback.permit", permit(&format!("toolu_held_{number}"))).await?;
     anyhow::bail!("an open permit was answered: {answer}")
 }

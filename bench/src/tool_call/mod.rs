@@ -24,12 +24,15 @@ use tokio::task::JoinSet;
 use crate::bench_dir::{self, setting};
 use crate::figures::Figures;
 use crate::peers::Sdk;
-use crate::report::{Limit, Report, progress};
+use crate::report::{Limit, Report, progress, shown};
 use crate::tool_call::call_model::{CallModel, Held, created_file, prompt};
 use crate::tool_call::hub_host::Channel;
 
 /// The pause after each call, in which its contender stores its result.
 const SETTLE: Duration = Duration::from_millis(10);
+
+/// The number of disk syncs that are measured for comparison.
+const SYNCS: usize = 200;
 
 #[derive(Args)]
 pub(crate) struct ToolCallArgs {
@@ -65,6 +68,8 @@ enum Contender {
     Instant,
     Sdk(Sdk),
     Plexus(Channel, Durability),
+    /// On the control channel, with `full` durability.
+    PlexusWithoutSandbox,
 }
 
 const CONTENDERS: &[Contender] = &[
@@ -76,6 +81,7 @@ const CONTENDERS: &[Contender] = &[
     Contender::Plexus(Channel::Control, Durability::Normal),
     Contender::Plexus(Channel::Mcp, Durability::Full),
     Contender::Plexus(Channel::Mcp, Durability::Normal),
+    Contender::PlexusWithoutSandbox,
 ];
 
 impl fmt::Display for Contender {
@@ -85,6 +91,7 @@ impl fmt::Display for Contender {
             Self::Instant => f.write_str("instant host"),
             Self::Sdk(sdk) => sdk.fmt(f),
             Self::Plexus(channel, durability) => write!(f, "Plexus, {channel}, {}", setting(*durability)),
+            Self::PlexusWithoutSandbox => f.write_str("Plexus, control, full, without its sandbox"),
         }
     }
 }
@@ -95,7 +102,7 @@ impl Contender {
         match self {
             Self::Ungated => Vec::new(),
             Self::Instant => vec![(Self::Ungated, Limit::None)],
-            Self::Sdk(_) => vec![(Self::Instant, Limit::None)],
+            Self::Sdk(_) | Self::PlexusWithoutSandbox => vec![(Self::Instant, Limit::None)],
             Self::Plexus(channel, _) => {
                 let limit = match channel {
                     Channel::Control => 1.02,
@@ -134,7 +141,12 @@ pub(crate) async fn run(args: &ToolCallArgs) -> anyhow::Result<ExitCode> {
     let is_chosen = |contender: &Contender| {
         // A child needs 250 MB, so with several children some contenders are left out.
         let is_small = args.children == 1
-            || !matches!(contender, Contender::Ungated | Contender::Plexus(_, Durability::Normal));
+            || !matches!(
+                contender,
+                Contender::Ungated
+                    | Contender::Plexus(_, Durability::Normal)
+                    | Contender::PlexusWithoutSandbox
+            );
         let is_wanted = args.only.as_ref().is_none_or(|only| contender.to_string().contains(only));
         *contender == Contender::Instant || (is_small && is_wanted)
     };
@@ -144,7 +156,8 @@ pub(crate) async fn run(args: &ToolCallArgs) -> anyhow::Result<ExitCode> {
         progress(&format!("round {} of {}: starting the children", round + 1, args.rounds));
         rounds.push(measure(&contenders, &claude, args).await?);
     }
-    report(args, version, &contenders, &rounds).finish()
+    let syncs = Figures::of(bench_dir::bare_syncs(SYNCS)?);
+    report(args, version, &contenders, &rounds, &syncs).finish()
 }
 
 /// Runs all contenders at the same time. Their children wait at the model except when it is their contender's turn.
@@ -239,12 +252,22 @@ impl Contender {
                 sdk.run("host", &argument, &work.dir.join("home"), &work.model_url).await.map(drop)
             }
             Self::Plexus(channel, durability) => hub_host::run(&work, channel, durability).await,
+            Self::PlexusWithoutSandbox => {
+                let work = Work { config: format!("wall = \"off\"\n{}", work.config), ..work };
+                hub_host::run(&work, Channel::Control, Durability::Full).await
+            }
         };
         done.with_context(|| self.to_string())
     }
 }
 
-fn report(args: &ToolCallArgs, version: &str, contenders: &[Contender], rounds: &[Times]) -> Report {
+fn report(
+    args: &ToolCallArgs,
+    version: &str,
+    contenders: &[Contender],
+    rounds: &[Times],
+    syncs: &Figures,
+) -> Report {
     let name =
         if args.children == 1 { "tool-call".to_owned() } else { format!("tool-call-{}", args.children) };
     let measures = format!(
@@ -264,6 +287,7 @@ fn report(args: &ToolCallArgs, version: &str, contenders: &[Contender], rounds: 
         let all = rounds.iter().filter_map(|times| times.get(contender)).flatten().copied().collect();
         report.times(contender.to_string(), &Figures::of(all));
     }
+    report.times("fdatasync of 4 KiB", syncs);
     for &contender in contenders {
         for (other, limit) in contender.goals() {
             if contenders.contains(&other) {
@@ -275,6 +299,19 @@ fn report(args: &ToolCallArgs, version: &str, contenders: &[Contender], rounds: 
                 report.goal(format!("{contender}, compared with {other}"), "×", &ratios, limit);
             }
         }
+    }
+    let instant =
+        report.rows.iter().find(|row| row.name == Contender::Instant.to_string()).map(|row| row.p50);
+    if let Some(instant) = instant.filter(|_| args.children == 1) {
+        let sync = syncs.p50.as_secs_f64() * 1000.0;
+        report.limit(format!(
+            "Plexus syncs its answer to the disk before Claude Code gets it. One sync takes {} ms here (the row `fdatasync of 4 KiB`), which is \
+             {:.1} % of a call under the instant host. Plexus also starts Claude Code in a sandbox, which the other contenders do not \
+             have: one row is without it. Compared with an SDK, even the instant host, which stores nothing, has no time to spare: see \
+             its rows. `cargo xtask trace` shows the stages of the remaining time.",
+            shown(sync),
+            sync / instant * 100.0,
+        ));
     }
     report
 }

@@ -80,17 +80,21 @@ impl Book {
         let commits = &self.commits;
         let mut signal = commits.signals().subscribe(Topic::Approval(approval));
         loop {
-            let row = commits.retry(|| commits.ledger().approval(approval)).await?;
+            // In boxes, because most of the time this only waits for the signal.
+            let read = commits.retry(|| commits.ledger().approval(approval));
+            let row = Box::pin(read).await.map(Box::new)?;
             if row.approval.status == ApprovalStatus::Pending {
+                drop(row);
                 next(&mut signal).await;
                 continue;
             }
             kill_point("permit", "decided");
             if row.approval.delivered_at.is_none() {
-                commits.retry(|| commits.commit(vec![Change::Delivered(approval)])).await;
+                let delivered = commits.retry(|| commits.commit(vec![Change::Delivered(approval)]));
+                Box::pin(delivered).await;
             }
             kill_point("permit", "noted");
-            return Some(row);
+            return Some(*row);
         }
     }
 }

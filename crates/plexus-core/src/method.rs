@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use plexus_protocol::schema::{self, NamedSchemas};
 use plexus_protocol::{Error, ErrorKind, Object};
@@ -130,7 +131,8 @@ impl<C: Send + Sync + 'static> Method<C> {
     {
         let handler: Handler<C> = Arc::new(move |hub, caller, value| {
             let answer = function(hub, caller, value);
-            Box::pin(async move { write_result(&answer.await?) })
+            // An async block would have room for `answer` twice.
+            answer.map(|answer| write_result(&answer?)).boxed()
         });
         Self {
             name,

@@ -39,7 +39,7 @@ pub(crate) async fn require_caller(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let known = match caller(&doors, request.headers()).await {
+    let known = match Box::pin(caller(&doors, request.headers())).await {
         Ok(known) => known,
         Err(refusal) => return refusal.into_response(),
     };
@@ -47,7 +47,7 @@ pub(crate) async fn require_caller(
         Ok(call) => Arc::new(call),
         Err(refusal) => {
             // The connection counts as waiting meanwhile, so a newer connection can close it.
-            doors.reader().discard(request.into_body()).await;
+            Box::pin(doors.reader().discard(request.into_body())).await;
             return refusal.into_response();
         }
     };
@@ -57,7 +57,8 @@ pub(crate) async fn require_caller(
     extensions.insert(known.clone());
     extensions.insert(Arc::clone(&call));
     extensions.insert(Arc::clone(&occupied));
-    let response = while_token_is_valid(&doors, known, next.run(request)).await;
+    // In boxes, because the response may take days, and an async function has room for its arguments twice.
+    let response = while_token_is_valid(&doors, known, Box::pin(next.run(request))).await;
     holding(response, (call, occupied))
 }
 

@@ -304,7 +304,8 @@ impl Hub {
         let _here = (method.needs != Needs::Ask).then(|| self.parts.escalation.enter(&caller.principal));
         let behalf = on_behalf_of(&caller.principal);
         let call = async {
-            let caller = access::admit(self.store(), caller, method.needs).await?;
+            // In a box, because the call may wait for days after it.
+            let caller = Box::pin(access::admit(self.store(), caller, method.needs)).await?;
             self.registry.call(Arc::clone(self), caller, name, params).await
         };
         behalf.perform(call).await

@@ -28,7 +28,8 @@ pub(crate) async fn post(
     Extension(call): Extension<Arc<Call>>,
     body: Body,
 ) -> Response {
-    let ReadBody { bytes, charge } = match doors.reader().read(body, call.charge()).await {
+    // In a box, because the call may wait for days after it.
+    let ReadBody { bytes, charge } = match Box::pin(doors.reader().read(body, call.charge())).await {
         Ok(taken) => taken,
         Err(refusal) => return refusal.into_response(),
     };
@@ -40,15 +41,7 @@ pub(crate) async fn post(
             let (id, outcome) = serve(&doors, &principal, member).await;
             answers.text(id, outcome)
         }
-        Incoming::Batch(members) => {
-            let calls = members.into_iter().map(|member| serve(&doors, &principal, member));
-            let mut served = stream::iter(calls).buffered(BATCH_AT_ONCE);
-            let mut texts = Vec::new();
-            while let Some((id, outcome)) = served.next().await {
-                texts.extend(answers.text(id, outcome));
-            }
-            (!texts.is_empty()).then(|| format!("[{}]", texts.join(",")))
-        }
+        Incoming::Batch(members) => Box::pin(serve_batch(&doors, &principal, members, &mut answers)).await,
     };
     // The request may have been held in parsed form until here.
     drop(charge);
@@ -59,6 +52,22 @@ pub(crate) async fn post(
         }
         None => StatusCode::NO_CONTENT.into_response(),
     }
+}
+
+/// Responds to the members of a batch; `None` if all of them are notifications.
+async fn serve_batch(
+    doors: &Doors,
+    principal: &Principal,
+    members: Vec<Member>,
+    answers: &mut Answers,
+) -> Option<String> {
+    let calls = members.into_iter().map(|member| serve(doors, principal, member));
+    let mut served = stream::iter(calls).buffered(BATCH_AT_ONCE);
+    let mut texts = Vec::new();
+    while let Some((id, outcome)) = served.next().await {
+        texts.extend(answers.text(id, outcome));
+    }
+    (!texts.is_empty()).then(|| format!("[{}]", texts.join(",")))
 }
 
 /// The responses to one request. Their bytes count as held for the caller until they are written.

@@ -91,8 +91,8 @@ impl KeptConnection {
     ) -> Result<T, StoreError> {
         let connection = self.connection.take().map_or_else(|| connection::reader(&self.path), Ok)?;
         let answer = catch_unwind(AssertUnwindSafe(|| read(&connection)));
-        let answer =
-            answer.map_err(|_| StoreError::Unavailable("internal error in the store; see the log".to_owned()))?;
+        let answer = answer
+            .map_err(|_| StoreError::Unavailable("internal error in the store; see the log".to_owned()))?;
         let answer = answer.map_err(|error| error.into().in_file(&self.path))?;
         self.connection = Some(connection);
         Ok(answer)

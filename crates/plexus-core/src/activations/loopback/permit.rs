@@ -27,7 +27,8 @@ pub(super) fn method() -> Method {
 async fn permit(hub: Arc<Hub>, caller: Admitted, arguments: Value) -> Result<Object, Error> {
     let closing = hub.tasks().closing().clone();
     let asked = async {
-        match hub.permits().permit_ask(&caller.principal, arguments, None).await {
+        // In a box, because the decision may take days after it.
+        match Box::pin(hub.permits().permit_ask(&caller.principal, arguments, None)).await {
             Permitted::Decided(result) => result,
             Permitted::Waiting(approval) => hub.permits().permit_wait(approval).await,
         }
