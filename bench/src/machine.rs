@@ -4,6 +4,8 @@ use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
+use crate::report::root;
+
 /// The hardware and the kernel.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Machine {
@@ -11,7 +13,7 @@ pub(crate) struct Machine {
     pub(crate) cores: usize,
     pub(crate) memory_gib: f64,
     pub(crate) kernel: String,
-    /// When the run ended, in seconds since 1970.
+    /// When the report was created, in seconds since 1970.
     pub(crate) at: u64,
 }
 
@@ -35,15 +37,21 @@ impl Machine {
     }
 }
 
-/// The version of Plexus: the commit of the checkout, with a mark if files were changed.
+/// The version of Plexus: the commit of the checkout, with a mark if files other than results were changed.
 pub(crate) fn plexus_version() -> String {
     let version = env!("CARGO_PKG_VERSION");
-    let mut git = Command::new("git");
-    git.args(["-C", env!("CARGO_MANIFEST_DIR"), "describe", "--always", "--dirty", "--exclude=*"]);
-    match git.output() {
-        Ok(output) if output.status.success() => {
-            format!("{version} ({})", String::from_utf8_lossy(&output.stdout).trim())
-        }
-        _ => version.to_owned(),
+    let results = [":!bench/results", ":!docs/benchmarks", ":!docs/benchmarks.md"];
+    let commit = git(&["rev-parse", "--short", "HEAD"]);
+    let changed = git(&[&["status", "--porcelain", "--", ":/"], results.as_slice()].concat());
+    match (commit, changed.as_deref()) {
+        (Some(commit), Some("")) => format!("{version} ({commit})"),
+        (Some(commit), _) => format!("{version} ({commit}-dirty)"),
+        (None, _) => version.to_owned(),
     }
+}
+
+/// The output of a git command in the root directory of the checkout.
+fn git(args: &[&str]) -> Option<String> {
+    let output = Command::new("git").current_dir(root()).args(args).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

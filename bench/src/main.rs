@@ -47,13 +47,13 @@ struct Args {
 enum Benchmark {
     /// Compare several runs: whether their results differ by no more than the noise between rounds
     Agree(agree::AgreeArgs),
-    /// Reading a conversation of 100,000 nodes, compared with one of 10,000
+    /// Appending to and reading a conversation of 100,000 nodes, compared with one of 10,000
     Arbor(arbor::ArborArgs),
     /// Loading the web console with many open approvals and events
     Console(console::ConsoleArgs),
     /// Decisions per second with many clients, in the process and over HTTP
     Decisions(decisions::DecisionsArgs),
-    /// How long an event takes to its listeners, with one and with many, and whether many listeners delay the child
+    /// The delay of an event with one and with many listeners, and whether many listeners delay the child
     FanOut(fan_out::FanOutArgs),
     /// Decisions and reads on a hub with a large stored history, compared with one turn
     History(history::HistoryArgs),

@@ -75,7 +75,11 @@ pub(crate) enum Limit {
 impl Report {
     /// An empty report about this benchmark on this machine.
     pub(crate) fn new(benchmark: &str, measures: &str, leaves_out: &str) -> Self {
-        let arguments: Vec<String> = std::env::args().skip(2).collect();
+        let quoted = |argument: String| {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=.,/".contains(c);
+            if argument.chars().all(is_plain) { argument } else { format!("'{argument}'") }
+        };
+        let arguments: Vec<String> = std::env::args().skip(2).map(quoted).collect();
         let dashes = if arguments.is_empty() { "" } else { " -- " };
         Self {
             benchmark: benchmark.to_owned(),
@@ -120,9 +124,16 @@ impl Report {
         self.goals.push(Goal { what: what.into(), unit: unit.to_owned(), value, range, limit });
     }
 
-    /// Adds a text about goals that cannot be reached: the limit, and how it was found.
-    pub(crate) fn limit(&mut self, text: impl Into<String>) {
-        self.limits.push(text.into());
+    /// Adds a text about the goals whose names contain `goals`, if one of them is missed: what limits it, and how that was found.
+    pub(crate) fn limit_of(&mut self, goals: &str, text: impl Into<String>) {
+        if self.goals.iter().any(|goal| goal.what.contains(goals) && !goal.is_reached()) {
+            self.limits.push(text.into());
+        }
+    }
+
+    /// The value of a goal; NaN without that goal.
+    pub(crate) fn value_of(&self, what: &str) -> f64 {
+        self.goals.iter().find(|goal| goal.what == what).map_or(f64::NAN, |goal| goal.value)
     }
 
     /// Prints the report, writes its files, and fails if a goal is missed.
@@ -264,6 +275,16 @@ mod tests {
         assert!(goal(2.0, Limit::AtLeast(2.0)).is_reached());
         assert!(!goal(1.9, Limit::AtLeast(2.0)).is_reached());
         assert!(goal(9.0, Limit::None).is_reached());
+    }
+
+    #[test]
+    fn only_a_missed_goal_has_a_limit() {
+        let mut report = Report::new("name", "measures", "leaves out");
+        report.goal("a", "×", &[2.0], Limit::AtMost(2.0));
+        report.limit_of("a", "a reached goal");
+        report.goal("b, full", "×", &[2.1], Limit::AtMost(2.0));
+        report.limit_of("b", "a missed goal");
+        assert_eq!(report.limits, ["a missed goal"]);
     }
 
     #[test]

@@ -42,7 +42,8 @@ const BROWSER: &[&str] = &["console"];
 ///
 /// A benchmark prints its result next to a baseline from the same run, because results of different machines
 /// cannot be compared. It fails if it misses a goal. Run it on a machine that does nothing else. `--repeat 3` runs
-/// it three times and compares the runs.
+/// it three times and compares the runs. A run overwrites bench/results/NAME.json, docs/benchmarks/NAME.svg and the
+/// results in docs/benchmarks.md.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
     /// Run this many times, and check that the results differ by no more than the noise between rounds

@@ -8,7 +8,7 @@ use crate::workspace::Workspace;
 /// Show where the time of one tool call goes
 ///
 /// Prints the stages of a call that a rule allows and of a call that a client answers, and writes them to
-/// bench/results/trace.json and docs/benchmarks/trace.svg. Run it on a machine that does nothing else.
+/// bench/results/trace.json, docs/benchmarks/trace.svg and docs/benchmarks.md. Run it on a machine that does nothing else.
 #[derive(Debug, Args)]
 pub struct TraceArgs {
     /// Arguments for the benchmark; `-- --help` lists them

@@ -18,7 +18,7 @@ pub(crate) struct DecisionsArgs {
     #[arg(long, default_value_t = 64)]
     clients: usize,
 
-    /// Decisions per measurement
+    /// Decisions per measurement; half as many over HTTP
     #[arg(long, default_value_t = 20_000)]
     decisions: usize,
 
@@ -43,10 +43,11 @@ pub(crate) async fn run(args: &DecisionsArgs) -> anyhow::Result<ExitCode> {
     let mut report = Report::new(
         "decisions",
         &format!(
-            "Decisions per second with {} clients: requested, decided, released, all durable",
+            "Approvals per second with {} clients: requested, decided and returned to the client, with every step stored",
             args.clients
         ),
-        "agents: no child process and no gate is part of it. Over HTTP, clients and hub share the machine's cores.",
+        "child processes and the gate. Over HTTP, a client is an agent that requests and another that decides, and clients and hub share the \
+         machine's cores.",
     );
     let mut measured = [[Vec::new(), Vec::new()], [Vec::new(), Vec::new()]];
     for round in 0..args.rounds {
@@ -68,12 +69,13 @@ pub(crate) async fn run(args: &DecisionsArgs) -> anyhow::Result<ExitCode> {
         let times: Vec<f64> = full.iter().map(|round| round.processor_ms).collect();
         report.values(format!("processor time per decision, {name}"), "ms", &times);
         let (time, cores) = (median_of(&times), report.machine.cores);
-        report.limit(format!(
-            "A decision {name} takes {} ms of processor time in hub and clients together (`/proc/stat`), so {cores} cores cannot make more \
-             than {} decisions per second.",
+        let text = format!(
+            "A decision {name} takes {} ms of processor time in all threads and processes together (`/proc/stat`). At this \
+             cost, {cores} busy cores make at most {} decisions per second.",
             shown(time),
             shown(cores as f64 * 1000.0 / time),
-        ));
+        );
+        report.limit_of(name, text);
     }
     report.finish()
 }

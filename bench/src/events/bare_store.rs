@@ -1,5 +1,5 @@
-//! The least that a program does that stores every event: it parses each line and inserts it into one table of SQLite, in the same batches as
-//! the hub. It has no child, no conversation, no search and no listener.
+//! A program that stores every event and does nothing else: one thread parses each line and inserts it into one table of SQLite, in the same
+//! batches as the hub. It has no child, no conversation, no search and no listener.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

@@ -69,7 +69,7 @@ fn report(lines: usize, bytes: u64, readers: &[Reader], rates: &HashMap<Reader, 
     let mut report = Report::new(
         "events",
         &format!(
-            "Events per second of one child that writes {lines} lines of {average} bytes at once, until one reader has all of them"
+            "Events per second of one child that writes {lines} lines of {average} bytes on average as fast as it can, until one reader has all of them"
         ),
         "starting the child, and tool calls. The SDKs only parse the lines and store nothing; Plexus writes every line to the journal and every \
          event to the database before it delivers the event to another process.",
@@ -90,18 +90,19 @@ fn report(lines: usize, bytes: u64, readers: &[Reader], rates: &HashMap<Reader, 
         }
     }
     let bare = of(Reader::BareStore);
-    if !bare.is_empty() {
+    if readers.len() == READERS.len() {
         let needed: Vec<String> = PEERS
             .iter()
             .map(|(sdk, factor)| format!("{:.0} ({sdk})", factor * median_of(of(Reader::Sdk(*sdk)))))
             .collect();
-        report.limit(format!(
+        let text = format!(
             "The SDKs forget an event when they have passed it on. The goals of the comparison with them need {} events per second. A program \
              that only parses the same lines and inserts them into one table of SQLite, without a child, a conversation and a listener, \
-             stores {:.0} per second (the row `SQLite alone`).",
+             stores {:.0} per second in one thread (`SQLite alone` in the picture).",
             needed.join(" and "),
             median_of(bare),
-        ));
+        );
+        report.limit_of("compared with", text);
     }
     report
 }

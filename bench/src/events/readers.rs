@@ -2,7 +2,7 @@
 //! write. The measurement ends when the reader has the `result`. All processes use the monotonic clock of the system.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
@@ -27,7 +27,7 @@ const RECORDED: [&str; 3] = [r#""type":"content""#, r#""type":"tool_use""#, r#""
 pub(super) enum Reader {
     Plexus(Durability),
     Sdk(Sdk),
-    /// SQLite alone, as the lower limit for a program that stores every event.
+    /// SQLite alone: the most that a program can reach that stores every event.
     BareStore,
 }
 
@@ -50,7 +50,7 @@ impl Reader {
             match self {
                 Self::Plexus(durability) => listen(dir.path(), durability, &prompt).await,
                 Self::Sdk(sdk) => read_with(sdk, dir.path(), &prompt).await,
-                Self::BareStore => store(dir.path(), recording),
+                Self::BareStore => store(dir.path().to_owned(), recording.to_owned()).await,
             }
         };
         let Read { count, start_ns, end_ns } =
@@ -65,7 +65,7 @@ impl Reader {
 struct Read {
     /// The number of lines of the recording.
     count: usize,
-    /// The monotonic clock at which the fake CLI started to write.
+    /// The monotonic clock at which the fake CLI started to write, or the reader to read.
     start_ns: u64,
     /// The monotonic clock at the end.
     end_ns: u64,
@@ -120,9 +120,9 @@ async fn read_with(sdk: Sdk, dir: &Path, prompt: &str) -> anyhow::Result<Read> {
 }
 
 /// Reads the recording itself, and stores it.
-fn store(dir: &Path, recording: &Path) -> anyhow::Result<Read> {
+async fn store(dir: PathBuf, recording: PathBuf) -> anyhow::Result<Read> {
     let start_ns = now_ns()?;
-    let count = bare_store::parse_and_insert(dir, recording)?;
+    let count = tokio::task::spawn_blocking(move || bare_store::parse_and_insert(&dir, &recording)).await??;
     Ok(Read { count, start_ns, end_ns: now_ns()? })
 }
 

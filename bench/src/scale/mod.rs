@@ -58,8 +58,8 @@ pub(crate) async fn run(args: &ScaleArgs) -> anyhow::Result<ExitCode> {
              sessions exist before the first permit; the memory of a permit includes its connection, \
              that of a session its open approval. Each number of permits has a hub of its own, which is measured with one open permit \
              first. A decision is the time from sending \
-             `respond` until the agent has the answer. `pending` and `list` have no pages, so they return everything. Clients and hub \
-             share the machine's cores.",
+             `respond` until the agent has the answer. `pending` and `list` have no pages, so they return everything. The limits of the hub \
+             are raised. Clients and hub share the machine's cores.",
             args.per_session
         ),
     );
@@ -95,11 +95,12 @@ async fn open_permits(report: &mut Report, args: &ScaleArgs, open: usize) -> any
     report.goal(what, "×", &ratios, Limit::AtMost(2.0));
     let what = format!("the hub's memory per open permit, {open} open");
     report.goal(what, "kB", &memory, Limit::AtMost(15.0));
-    report.limit(format!(
-        "Of the memory of a permit with {open} open, {} kB are its connection: an idle connection takes as much (the row `hub's memory per idle \
-         connection`). The buffers of hyper for reading and writing have 8 KiB each and cannot be smaller.",
+    let text = format!(
+        "With {open} open, {} kB of the memory of a permit are its connection: an idle connection takes as much (in the picture). It contains \
+         two buffers of hyper of 8 KiB, which cannot be smaller.",
         shown(median_of(&of_connection)),
-    ));
+    );
+    report.limit_of(&format!("per open permit, {open} open"), text);
     Ok(())
 }
 

@@ -20,8 +20,9 @@ use crate::{bench_dir, memory, outside_agent};
 
 /// Permits that are requested at the same time. The hub limits the number of connections that have sent no request yet.
 const AT_ONCE: usize = 200;
-/// Idle connections, which the hub closes if there are too many.
-const MAX_IDLE: usize = 500;
+/// The memory of an idle connection is the difference between these numbers of them. The hub closes idle connections if there are too many.
+const FIRST_IDLE: usize = 100;
+const MAX_IDLE: usize = 300;
 /// Sessions that are created at the same time.
 const SESSIONS_AT_ONCE: usize = 16;
 /// The time limit for one approval to be published, for one answer, and for one list.
@@ -65,12 +66,20 @@ pub(super) async fn measure(open: usize, args: &ScaleArgs) -> anyhow::Result<Mea
     tokio::time::sleep(SETTLE).await;
     let before = memory::resident(hub.pid())?;
     let mut idle = VecDeque::new();
-    while idle.len() < held.min(MAX_IDLE) {
-        let token = tokens.get(idle.len() / args.per_session).context("enough sessions")?;
-        idle.push_back(used_connection(hub.url(), token).await?);
+    let mut idle_memory = Vec::new();
+    for connections in [held.min(FIRST_IDLE), held.min(MAX_IDLE)] {
+        while idle.len() < connections {
+            let token = tokens.get(idle.len() / args.per_session).context("enough sessions")?;
+            idle.push_back(used_connection(hub.url(), token).await?);
+        }
+        tokio::time::sleep(SETTLE).await;
+        idle_memory.push(memory::resident(hub.pid())?);
     }
-    tokio::time::sleep(SETTLE).await;
-    let connection_memory = (memory::resident(hub.pid())? - before) / idle.len() as f64;
+    // The first connections also grow what all of them share.
+    let connection_memory = match idle_memory.as_slice() {
+        [first, all] => (all - first) / (MAX_IDLE - FIRST_IDLE) as f64,
+        _ => f64::NAN,
+    };
     let mut agents = JoinSet::new();
     while agents.len() < held {
         let count = AT_ONCE.min(held - agents.len());
@@ -133,7 +142,8 @@ async fn tokens(hub: &HubProcess, dir: &Path, agents: usize) -> anyhow::Result<V
 async fn used_connection(url: &str, token: &str) -> anyhow::Result<KeptConnection> {
     let mut connection = KeptConnection::open(url, token).await?;
     let refused = connection.call("no.such.method", json!({})).await;
-    ensure!(refused.is_err(), "the hub has an unexpected method");
+    let is_expected = refused.as_ref().is_err_and(|error| error.to_string().contains("does not exist"));
+    ensure!(is_expected, "unexpected answer to an unknown method: {refused:?}");
     Ok(connection)
 }
 

@@ -1,6 +1,5 @@
 //! Children without Plexus: ungated, and under a host that allows every call at once from memory. Both start Claude Code with the
-//! arguments that the hub uses, so that only the gate differs. The host stores nothing and starts no sandbox: it is the lower limit for
-//! any program that gates.
+//! arguments that the hub uses, so that only the gate differs. The host stores nothing and starts no sandbox.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;

@@ -80,7 +80,7 @@ impl Book {
         let commits = &self.commits;
         let mut signal = commits.signals().subscribe(Topic::Approval(approval));
         loop {
-            // In boxes, because most of the time this only waits for the signal.
+            // Boxed, so that their memory is free during the wait.
             let read = commits.retry(|| commits.ledger().approval(approval));
             let row = Box::pin(read).await.map(Box::new)?;
             if row.approval.status == ApprovalStatus::Pending {

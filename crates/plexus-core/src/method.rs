@@ -131,7 +131,7 @@ impl<C: Send + Sync + 'static> Method<C> {
     {
         let handler: Handler<C> = Arc::new(move |hub, caller, value| {
             let answer = function(hub, caller, value);
-            // An async block would have room for `answer` twice.
+            // An async block would store `answer` twice: as a captured value, and while it waits for it.
             answer.map(|answer| write_result(&answer?)).boxed()
         });
         Self {

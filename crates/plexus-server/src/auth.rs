@@ -57,7 +57,7 @@ pub(crate) async fn require_caller(
     extensions.insert(known.clone());
     extensions.insert(Arc::clone(&call));
     extensions.insert(Arc::clone(&occupied));
-    // In boxes, because the response may take days, and an async function has room for its arguments twice.
+    // An async function stores a future that it is passed twice: as an argument, and while it waits for it.
     let response = while_token_is_valid(&doors, known, Box::pin(next.run(request))).await;
     holding(response, (call, occupied))
 }

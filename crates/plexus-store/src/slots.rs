@@ -30,6 +30,11 @@ impl OnBehalf {
         Self(CALLER.try_with(Arc::clone).ok())
     }
 
+    /// Whether the work is for the operator or the hub itself.
+    pub fn is_operator(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Runs `work` for this caller.
     pub async fn perform<F: Future>(self, work: F) -> F::Output {
         match self.0 {

@@ -304,7 +304,7 @@ impl Hub {
         let _here = (method.needs != Needs::Ask).then(|| self.parts.escalation.enter(&caller.principal));
         let behalf = on_behalf_of(&caller.principal);
         let call = async {
-            // In a box, because the call may wait for days after it.
+            // Boxed, so that its memory is free during the wait.
             let caller = Box::pin(access::admit(self.store(), caller, method.needs)).await?;
             self.registry.call(Arc::clone(self), caller, name, params).await
         };

@@ -28,7 +28,7 @@ pub(crate) async fn post(
     Extension(call): Extension<Arc<Call>>,
     body: Body,
 ) -> Response {
-    // In a box, because the call may wait for days after it.
+    // Boxed, so that its memory is free during the wait.
     let ReadBody { bytes, charge } = match Box::pin(doors.reader().read(body, call.charge())).await {
         Ok(taken) => taken,
         Err(refusal) => return refusal.into_response(),

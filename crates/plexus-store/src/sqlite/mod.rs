@@ -1,6 +1,6 @@
 //! The store in one SQLite file. One thread writes: `writer` opens a transaction, `rows` is the row interface inside it.
-//! Other connections read beside it: `row_reader` reads rows by key, and `readers` everything else (`reads`, `arbor_reads`, `authority_reads`,
-//! `history_reads`, `audit`). `search_index` follows the commits. `connection`,
+//! Other connections read beside it: `row_readers` for the short reads on the path of a request, `readers` for all others. The reads are in
+//! `reads`, `arbor_reads`, `authority_reads`, `history_reads` and `audit`. `search_index` follows the commits. `connection`,
 //! `examine` and `schema` open, check and migrate the file. The domain rules are in `crate::domain`.
 
 mod arbor_reads;
@@ -15,7 +15,7 @@ pub mod faulty_disk;
 mod history_reads;
 mod readers;
 mod reads;
-mod row_reader;
+mod row_readers;
 mod rows;
 mod schema;
 mod search_index;
@@ -39,7 +39,7 @@ pub use audit_file::AuditFile;
 pub use connection::Durability;
 
 use readers::Readers;
-use row_reader::RowReader;
+use row_readers::RowReaders;
 use rows::SqliteRows;
 use writer::{Apply, Writer};
 
@@ -56,7 +56,7 @@ use crate::{
 pub struct SqliteStore {
     // The order matters: the connection that closes last has to be one that can checkpoint the write-ahead log.
     readers: Readers,
-    rows: RowReader,
+    row_readers: RowReaders,
     writer: Writer,
     path: PathBuf,
 }
@@ -86,8 +86,8 @@ impl SqliteStore {
             move || connection::writer(&path, durability)
         };
         let writer = Writer::start(open()?, Box::new(open), apply)?;
-        let rows = RowReader::start(path.to_owned())?;
-        Ok(Self { readers: Readers::new(path.to_owned()), rows, writer, path: path.to_owned() })
+        let row_readers = RowReaders::start(path)?;
+        Ok(Self { readers: Readers::new(path.to_owned()), row_readers, writer, path: path.to_owned() })
     }
 
     /// How many transactions were committed. Compared with the number of commits it shows how well they are grouped.
@@ -99,9 +99,17 @@ impl SqliteStore {
     /// [`StoreError::Unavailable`].
     pub fn close(&self) {
         self.readers.close();
-        self.rows.close();
+        self.row_readers.close();
         self.writer.close();
     }
+}
+
+fn closed() -> StoreError {
+    StoreError::Unavailable("the store is closed".to_owned())
+}
+
+fn panicked() -> StoreError {
+    StoreError::Unavailable("internal error in the store; see the log".to_owned())
 }
 
 impl Drop for SqliteStore {
@@ -121,7 +129,7 @@ impl Ledger for SqliteStore {
     }
 
     async fn approval(&self, id: ApprovalId) -> Result<Option<ApprovalRow>, StoreError> {
-        self.rows.read(move |file| reads::approval(file, id)).await
+        self.row_readers.read(move |file| reads::approval(file, id)).await
     }
 
     async fn open_approvals(&self, which: OpenFilter) -> Result<Vec<ApprovalRow>, StoreError> {
@@ -137,7 +145,7 @@ impl Ledger for SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn session(&self, id: SessionId) -> Result<Option<SessionRow>, StoreError> {
-        self.rows.read(move |file| reads::session(file, id)).await
+        self.row_readers.read(move |file| reads::session(file, id)).await
     }
 
     async fn sessions_named(&self, name: &str) -> Result<Vec<SessionRow>, StoreError> {
@@ -158,11 +166,11 @@ impl Store for SqliteStore {
     }
 
     async fn budget(&self, session: SessionId) -> Result<Vec<BudgetRow>, StoreError> {
-        self.rows.read(move |file| reads::budget(file, session)).await
+        self.row_readers.read(move |file| reads::budget(file, session)).await
     }
 
     async fn run(&self, key: RunKey) -> Result<Option<RunRow>, StoreError> {
-        self.rows.read(move |file| reads::run(file, key)).await
+        self.row_readers.read(move |file| reads::run(file, key)).await
     }
 
     async fn open_runs(&self) -> Result<Vec<RunRow>, StoreError> {
@@ -171,7 +179,7 @@ impl Store for SqliteStore {
 
     async fn run_of_token(&self, token_hash: &str) -> Result<Option<RunRow>, StoreError> {
         let token_hash = token_hash.to_owned();
-        self.rows.read(move |file| reads::run_of_token(file, &token_hash)).await
+        self.row_readers.read(move |file| reads::run_of_token(file, &token_hash)).await
     }
 
     async fn rules(&self) -> Result<Vec<RuleRow>, StoreError> {
@@ -180,7 +188,7 @@ impl Store for SqliteStore {
 
     async fn token_of_hash(&self, hash: &str, now: UnixSeconds) -> Result<Option<TokenRow>, StoreError> {
         let hash = hash.to_owned();
-        self.rows.read(move |connection| authority_reads::token_of_hash(connection, &hash, now)).await
+        self.row_readers.read(move |connection| authority_reads::token_of_hash(connection, &hash, now)).await
     }
 
     async fn tokens(&self, now: UnixSeconds) -> Result<Vec<TokenRow>, StoreError> {
@@ -197,7 +205,7 @@ impl Store for SqliteStore {
     }
 
     async fn turn(&self, session: SessionId, turn: u64) -> Result<Option<TurnRow>, StoreError> {
-        self.rows.read(move |file| reads::turn(file, session, turn)).await
+        self.readers.read(move |file| reads::turn(file, session, turn)).await
     }
 
     async fn events(
@@ -227,17 +235,17 @@ impl Store for SqliteStore {
     }
 
     async fn feed_head(&self) -> Result<u64, StoreError> {
-        self.rows.read(reads::feed_head).await
+        self.row_readers.read(reads::feed_head).await
     }
 
     async fn permit_stream(&self, event_id: &str) -> Result<Option<PermitStream>, StoreError> {
         let event_id = event_id.to_owned();
-        self.rows.read(move |file| reads::permit_stream(file, &event_id)).await
+        self.row_readers.read(move |file| reads::permit_stream(file, &event_id)).await
     }
 
     async fn position(&self, reader: &str, session: SessionId, turn: u64) -> Result<u64, StoreError> {
         let reader = reader.to_owned();
-        self.rows.read(move |file| reads::position(file, &reader, session, turn)).await
+        self.row_readers.read(move |file| reads::position(file, &reader, session, turn)).await
     }
 
     async fn audit(

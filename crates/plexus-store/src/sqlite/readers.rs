@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::connection;
+use super::{closed, connection};
 use crate::{Slots, StoreError};
 use rusqlite::Connection;
 
@@ -36,7 +36,7 @@ impl Readers {
         read: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
     ) -> Result<T, StoreError> {
         let slot = self.slots.take().await;
-        let slot = slot.map_err(|_| StoreError::Unavailable("the store is closed".to_owned()))?;
+        let slot = slot.map_err(|_| closed())?;
         let idle = Arc::clone(&self.idle);
         let answer = tokio::task::spawn_blocking(move || {
             // This thread releases the slot: the caller may be gone by then.

@@ -201,13 +201,57 @@ async fn closing_finishes_queued_commits_and_refuses_later_ones() {
 }
 
 #[tokio::test]
-async fn the_thread_that_reads_rows_survives_a_failed_read() {
+async fn a_reading_thread_survives_a_failed_read() {
     let (_dir, store) = scratch(|_, _| Ok(()));
-    let panicked = store.rows.read(|_| -> Result<(), StoreError> { panic!("on purpose") }).await;
+    let panicked = store.row_readers.read(|_| -> Result<(), StoreError> { panic!("on purpose") }).await;
     assert!(matches!(panicked, Err(StoreError::Unavailable(_))), "{panicked:?}");
-    let failed = store.rows.read(|file| file.execute_batch("not SQL")).await;
+    let failed = store.row_readers.read(|file| file.execute_batch("not SQL")).await;
     assert!(failed.is_err());
     assert!(store.approval(ApprovalId::random()).await.unwrap().is_none());
+}
+
+/// The row reads of others wait in a queue of their own, one of each caller at a time.
+#[tokio::test]
+async fn a_flood_of_row_reads_delays_neither_the_operator_nor_other_callers() {
+    use crate::OnBehalf;
+
+    let (_dir, store) = scratch(|_, _| Ok(()));
+    let store = Arc::new(store);
+    let (let_go, held) = mpsc::channel::<()>();
+    let mut held = Some(held);
+    let order = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let mut reads = Vec::new();
+    for caller in ["flood"; 20].into_iter().chain(["other"]) {
+        let (store, order, held) = (Arc::clone(&store), Arc::clone(&order), held.take());
+        let read = async move {
+            let noted = move |_: &Connection| {
+                // The first read ends when the test has queued all others.
+                let _ = held.map(|held| held.recv());
+                order.lock().unwrap().push(caller);
+                Ok::<_, StoreError>(())
+            };
+            store.row_readers.read(noted).await
+        };
+        reads.push(tokio::spawn(OnBehalf::caller(caller).perform(read)));
+        tokio::task::yield_now().await;
+    }
+    assert!(store.approval(ApprovalId::random()).await.unwrap().is_none(), "the operator does not wait");
+    assert!(order.lock().unwrap().is_empty(), "the flood is still held");
+    drop(let_go);
+    for read in reads {
+        read.await.unwrap().unwrap();
+    }
+    let position = order.lock().unwrap().iter().position(|caller| *caller == "other");
+    assert!(position.is_some_and(|position| position <= 1), "{position:?}");
+}
+
+#[tokio::test]
+async fn closing_finishes_queued_row_reads() {
+    let (_dir, store) = scratch(|_, _| Ok(()));
+    let mut queued = Box::pin(store.approval(ApprovalId::random()));
+    let _ = poll_once(&mut queued).await;
+    store.close();
+    assert!(queued.await.unwrap().is_none());
 }
 
 /// Many callers send many slow reads.

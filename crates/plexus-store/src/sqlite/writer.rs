@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use super::audit::Chain;
 use super::search_index::{self, Coverage};
 use super::timing::{mark, subject};
+use super::{closed, panicked};
 use crate::{Change, Committed, Observer, StoreError};
 
 /// Applies the changes of one commit, inside the transaction.
@@ -122,10 +123,6 @@ impl Drop for Writer {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-fn closed() -> StoreError {
-    StoreError::Unavailable("the store is closed".to_owned())
 }
 
 /// The state of the thread.
@@ -402,10 +399,6 @@ fn savepoint(
 fn apply_caught(connection: &Connection, apply: &mut Apply, chain: &mut Chain, commit: &Commit) -> Answer {
     catch_unwind(AssertUnwindSafe(|| apply(connection, chain, commit.at, &commit.changes)))
         .unwrap_or_else(|_| Err(panicked()))
-}
-
-fn panicked() -> StoreError {
-    StoreError::Unavailable("internal error in the store; see the log".to_owned())
 }
 
 fn execute(connection: &Connection, sql: &str) -> Result<(), StoreError> {

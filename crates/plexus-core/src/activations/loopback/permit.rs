@@ -27,7 +27,7 @@ pub(super) fn method() -> Method {
 async fn permit(hub: Arc<Hub>, caller: Admitted, arguments: Value) -> Result<Object, Error> {
     let closing = hub.tasks().closing().clone();
     let asked = async {
-        // In a box, because the decision may take days after it.
+        // Boxed, so that its memory is free during the wait.
         match Box::pin(hub.permits().permit_ask(&caller.principal, arguments, None)).await {
             Permitted::Decided(result) => result,
             Permitted::Waiting(approval) => hub.permits().permit_wait(approval).await,

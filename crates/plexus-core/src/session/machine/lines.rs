@@ -330,6 +330,10 @@ impl Machine {
             match block {
                 Block::ToolResult { tool_use_id, content: output, is_error } => {
                     self.running_tools.remove(&tool_use_id);
+                    if !self.row.config.loopback_enabled {
+                        // Without a gate this is the first line about the call that has its cost.
+                        self.ask_for_cost(&tool_use_id, batch);
+                    }
                     let bypass = self.on_tool_result(key, &tool_use_id, &mut batch.changes);
                     if let Some(bypass) = bypass
                         && !is_error

@@ -1,6 +1,6 @@
 //! The cost of a turn while it runs. Claude Code reports it with a result, which most turns have only at their end. So the hub asks for the
-//! total of the process with every answer of the gate, one request at a time: while a tool runs or waits for approval, Claude Code has time for
-//! it. The answer is only shown: budgets use the results.
+//! total of the process when a call reaches the gate, one request at a time: while the tool runs or waits for approval, Claude Code has time to
+//! answer. Without a gate it asks when the tool has finished. The answer is only shown: budgets use the results.
 
 use plexus_protocol::Object;
 use serde_json::Value;
@@ -24,7 +24,7 @@ pub(super) enum CostRequest {
 }
 
 impl Machine {
-    /// A call has reached the gate, so the model call that requested it has its cost.
+    /// The model call that requested this tool call has its cost now.
     pub(super) fn ask_for_cost(&mut self, tool_use_id: &str, batch: &mut Batch) {
         let Some(process) = self.process.as_mut().filter(|process| process.phase == Phase::Ready) else {
             return;

@@ -34,8 +34,8 @@ pub(super) struct Harness {
     pub(super) now: Now,
     /// What happened, in order, without requests for the cost.
     log: Vec<String>,
-    /// How often the child was asked for its cost.
-    pub(super) cost_requests: usize,
+    /// The step before each request for the cost.
+    pub(super) cost_requests: Vec<String>,
     /// All changes that were stored.
     pub(super) stored: Vec<Change>,
     /// The lines that the child wrote and the hub has not read.
@@ -95,7 +95,7 @@ impl Setup {
             shared,
             now,
             log: Vec::new(),
-            cost_requests: 0,
+            cost_requests: Vec::new(),
             stored: Vec::new(),
             unread: VecDeque::new(),
             offset: 0,
@@ -266,7 +266,9 @@ impl Harness {
     fn carry_out(&mut self, effect: Effect) -> Option<Input> {
         match effect {
             Effect::Send(line) => match sent(&line) {
-                cost if cost == "get_session_cost" => self.cost_requests += 1,
+                cost if cost == "get_session_cost" => {
+                    self.cost_requests.push(self.log.last().cloned().unwrap_or_default());
+                }
                 other => self.log.push(format!("send {other}")),
             },
             Effect::Commit(changes, next) => {
