@@ -15,11 +15,11 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// Such a program. Dropping it frees its port and closes its connections.
+/// Such a program. Dropping it stops it a moment later.
 #[derive(Debug)]
 pub struct Impostor {
     heard: Arc<Mutex<Vec<String>>>,
-    _serving: JoinSet<()>,
+    serving: JoinSet<()>,
 }
 
 impl Impostor {
@@ -41,7 +41,12 @@ impl Impostor {
                 connections.spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), answer));
             }
         });
-        Ok(Self { heard, _serving: serving })
+        Ok(Self { heard, serving })
+    }
+
+    /// Stops it. When this returns, its port is free and its connections are closed.
+    pub async fn stop(mut self) {
+        self.serving.shutdown().await;
     }
 
     /// All requests so far, each with its request line, headers and body.

@@ -42,7 +42,7 @@ async fn an_open_page_sends_no_token_to_an_impostor_on_the_hubs_port() -> anyhow
     for heard in impostor.heard() {
         assert!(!heard.to_lowercase().contains("authorization"), "{heard}");
     }
-    drop(impostor);
+    impostor.stop().await;
 
     world.hub.restart().await?;
     assert_eq!(world.hub.url(), url, "the port is free again");
@@ -61,8 +61,9 @@ async fn a_page_reconnects_when_the_hub_is_back_on_its_port() -> anyhow::Result<
     world.hub.kill9().await?;
     let impostor = Impostor::listen(&url).await?;
     until("the page to reconnect", || impostor.heard().len() >= 3).await?;
-    drop(impostor);
+    impostor.stop().await;
     world.hub.restart().await?;
+    assert_eq!(world.hub.url(), url, "the port is free again");
     window.run("await page.locator('[data-state=live]').waitFor()", json!({})).await?;
     window.close().await
 }

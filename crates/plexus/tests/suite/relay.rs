@@ -234,7 +234,7 @@ async fn an_impostor_on_the_hubs_port_neither_decides_nor_gets_the_token() {
     for heard in impostor.heard() {
         assert!(heard.starts_with("GET /identity?nonce=") && !heard.contains(&token), "{heard}");
     }
-    drop(impostor);
+    impostor.stop().await;
     hub.process.restart().await.unwrap();
     let approval = hub.first_approval(&session).await;
     hub.call("loopback.respond", json!({"approval_id": approval, "approve": false, "message": "no"}))
