@@ -312,7 +312,7 @@ fn report(
     let sandbox = full - value(Contender::PlexusWithoutSandbox);
     let text = format!(
         "Of {full:.3}, the disk syncs are {syncs:.3} (`full` less `normal`) and the sandbox is {sandbox:.3} (with it less without it); \
-         `cargo xtask trace` shows the stages of the rest. The SDKs are as fast as the instant host, so any time above it misses the \
+         `cargo xtask trace` shows the stages of the rest. The SDKs are at least as fast as the instant host, so any time above it misses the \
          goals that compare with them.",
     );
     if [full, syncs, sandbox].iter().all(|value| value.is_finite()) {
