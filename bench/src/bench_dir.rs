@@ -40,13 +40,6 @@ pub(crate) fn bare_sync(file: &mut File) -> io::Result<Duration> {
     Ok(started.elapsed())
 }
 
-/// The times of this many syncs.
-pub(crate) fn bare_syncs(count: usize) -> anyhow::Result<Vec<Duration>> {
-    let dir = on_a_disk()?;
-    let mut appended = File::create(dir.path().join("appended"))?;
-    Ok((0..count).map(|_| bare_sync(&mut appended)).collect::<io::Result<_>>()?)
-}
-
 /// The value of the setting `durability`.
 pub(crate) fn setting(durability: Durability) -> &'static str {
     match durability {

@@ -78,7 +78,7 @@ pub(crate) fn run(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
     }
     report.limit_of(
         "mcp__",
-        "The evaluation of an MCP call is not slow, as the rows show. Its JSON is the smallest, so that its parse takes the least time.",
+        "The ratio is large because the JSON of an MCP call is the smallest, so its parse takes the least time (in the picture).",
     );
     report.finish()
 }

@@ -69,11 +69,14 @@ pub(crate) async fn run(args: &DecisionsArgs) -> anyhow::Result<ExitCode> {
         let times: Vec<f64> = full.iter().map(|round| round.processor_ms).collect();
         report.values(format!("processor time per decision, {name}"), "ms", &times);
         let (time, cores) = (median_of(&times), report.machine.cores);
+        let most = cores as f64 * 1000.0 / time;
         let text = format!(
-            "A decision {name} takes {} ms of processor time in all threads and processes together (`/proc/stat`). At this \
-             cost, {cores} busy cores make at most {} decisions per second.",
+            "A decision {name} takes {} ms of processor time in all threads and processes together (`/proc/stat`), with which {cores} busy cores \
+             make {} decisions per second. The cores are busy for {:.0} % of the time and wait for the rest: one thread writes, and a decision takes \
+             three commits, one after the other.",
             shown(time),
-            shown(cores as f64 * 1000.0 / time),
+            shown(most),
+            median_of(&rates(full)) / most * 100.0,
         );
         report.limit_of(name, text);
     }

@@ -24,15 +24,12 @@ use tokio::task::JoinSet;
 use crate::bench_dir::{self, setting};
 use crate::figures::Figures;
 use crate::peers::Sdk;
-use crate::report::{Limit, Report, progress};
+use crate::report::{Limit, Report, median_of, progress};
 use crate::tool_call::call_model::{CallModel, Held, created_file, prompt};
 use crate::tool_call::hub_host::Channel;
 
 /// The pause after each call, in which its contender stores its result.
 const SETTLE: Duration = Duration::from_millis(10);
-
-/// The number of disk syncs that are measured for comparison.
-const SYNCS: usize = 200;
 
 #[derive(Args)]
 pub(crate) struct ToolCallArgs {
@@ -156,8 +153,7 @@ pub(crate) async fn run(args: &ToolCallArgs) -> anyhow::Result<ExitCode> {
         progress(&format!("round {} of {}: starting the children", round + 1, args.rounds));
         rounds.push(measure(&contenders, &claude, args).await?);
     }
-    let syncs = Figures::of(bench_dir::bare_syncs(SYNCS)?);
-    report(args, version, &contenders, &rounds, &syncs).finish()
+    report(args, version, &contenders, &rounds).finish()
 }
 
 /// Runs all contenders at the same time. Their children wait at the model except when it is their contender's turn.
@@ -261,13 +257,7 @@ impl Contender {
     }
 }
 
-fn report(
-    args: &ToolCallArgs,
-    version: &str,
-    contenders: &[Contender],
-    rounds: &[Times],
-    syncs: &Figures,
-) -> Report {
+fn report(args: &ToolCallArgs, version: &str, contenders: &[Contender], rounds: &[Times]) -> Report {
     let name =
         if args.children == 1 { "tool-call".to_owned() } else { format!("tool-call-{}", args.children) };
     let measures = format!(
@@ -293,14 +283,17 @@ fn report(
         let all = rounds.iter().filter_map(|times| times.get(contender)).flatten().copied().collect();
         report.times(contender.to_string(), &Figures::of(all));
     }
-    report.times("fdatasync of 4 KiB", syncs);
     for &contender in contenders {
         for (other, limit) in contender.goals() {
             if contenders.contains(&other) {
                 let steps = |times: &Times, contender| {
                     times.get(&contender).map_or_else(Vec::new, |times| mean_of_steps(times, args.children))
                 };
-                let of_round = |times: &Times| median_ratio(&steps(times, contender), &steps(times, other));
+                // A call takes longer the more calls precede it, so a ratio of the medians of all steps would have more noise.
+                let of_round = |times: &Times| {
+                    let pairs = steps(times, contender).into_iter().zip(steps(times, other));
+                    median_of(&pairs.map(|(own, other)| own / other).collect::<Vec<f64>>())
+                };
                 let ratios: Vec<f64> = rounds.iter().map(of_round).collect();
                 report.goal(format!("{contender}, compared with {other}"), "×", &ratios, limit);
             }
@@ -325,12 +318,4 @@ fn report(
 fn mean_of_steps(times: &[Duration], children: usize) -> Vec<f64> {
     let mean = |step: &[Duration]| step.iter().map(Duration::as_secs_f64).sum::<f64>() / step.len() as f64;
     times.chunks(children).map(mean).collect()
-}
-
-/// The median of the ratios of each step. A call takes longer the more calls precede it, so a comparison of medians over all steps has more
-/// noise.
-fn median_ratio(own: &[f64], other: &[f64]) -> f64 {
-    let mut ratios: Vec<f64> = own.iter().zip(other).map(|(own, other)| own / other).collect();
-    ratios.sort_by(f64::total_cmp);
-    ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN)
 }
