@@ -17,6 +17,7 @@ mod impostor;
 mod large_data_dir;
 mod large_lists;
 mod live_updates;
+mod lost_pages;
 mod places;
 mod review;
 mod running_cost;

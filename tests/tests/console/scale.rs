@@ -102,8 +102,11 @@ const ACTS: &[(&str, &str)] = &[
 /// Helpers for the code of the acts.
 const HELPERS: &str = "const go = (hash) => page.evaluate((to) => { location.hash = to; }, hash); \
     const frame = () => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))); \
-    const wheel = async (there, by) => { for (const until = Date.now() + 100000; Date.now() < until && !await there();) { await page.mouse.wheel(0, by); await frame(); } \
-        if (!await there()) throw new Error('the end of the list was not reached'); };";
+    const end = () => page.evaluate(() => [...document.querySelectorAll('[role=list], [role=tree], .lanes')].map((list) => [list.scrollHeight, list.scrollTop]).join()); \
+    const wheel = async (there, by) => { let at = ''; let since = Date.now(); \
+        while (!await there()) { await page.mouse.wheel(0, by); await frame(); \
+            const now = await end(); if (now !== at) { at = now; since = Date.now(); } \
+            if (Date.now() - since > 30000) throw new Error('the list neither scrolls nor grows'); } };";
 
 async fn console(test: &str) -> anyhow::Result<Option<ConsolePage>> {
     let dir = tempfile::tempdir()?;

@@ -5,17 +5,19 @@
 
 import { tick } from 'svelte';
 import { errorText } from '../pure/text';
-import { call } from '../stores/api';
+import { call, Disconnected } from '../stores/api';
 import { live } from '../stores/live.svelte';
 import type { EventPlace } from '../pure/route';
 import { EventPager, type EventPosition } from './eventPages';
 import { LiveText, type LiveBlock } from './liveText';
-import { itemAt, Timeline, type Item } from './timeline';
+import { itemAt, Timeline, type Item, type StoredEvent } from './timeline';
 
 /** The number of items that are loaded at first, across turns. */
 const FIRST = 60;
 /** The most pages that are loaded to reach a place. */
 const MOST_PAGES = 300;
+/** The pause before a page is requested again, in milliseconds. */
+const RETRY = 1_000;
 
 const isBefore = (a: EventPosition, b: EventPosition) => a.turn < b.turn || (a.turn === b.turn && a.seq <= b.seq);
 
@@ -76,9 +78,9 @@ export class SessionStream {
 
   private async load(): Promise<void> {
     try {
-      this.timeline.append(await this.pager.latest());
+      this.timeline.append(await this.page(() => this.pager.latest()));
       while (this.timeline.length < FIRST && this.pager.more && !this.closed) {
-        this.timeline.prepend(await this.pager.earlier());
+        this.timeline.prepend(await this.page(() => this.pager.earlier()));
       }
     } catch (error) {
       this.error = errorText(error);
@@ -87,6 +89,22 @@ export class SessionStream {
     this.update();
     this.state = 'ready';
     this.follow();
+  }
+
+  /** Reads a page, and repeats it while the hub is disconnected: nobody can scroll past the end of a list to ask for it again. */
+  private async page(read: () => Promise<StoredEvent[]>): Promise<StoredEvent[]> {
+    for (;;) {
+      try {
+        const events = await read();
+        this.error = null;
+        return events;
+      } catch (error) {
+        if (!(error instanceof Disconnected)) throw error;
+        this.error = errorText(error);
+        await new Promise((resolve) => setTimeout(resolve, RETRY));
+        if (this.closed) return [];
+      }
+    }
   }
 
   /** Loads an earlier page; one at a time. */
@@ -99,7 +117,7 @@ export class SessionStream {
     if (this.state !== 'ready' || !this.pager.more) return;
     this.state = 'earlier';
     try {
-      const page = await this.pager.earlier();
+      const page = await this.page(() => this.pager.earlier());
       if (this.closed) return;
       // New items at the end are shown first: the list cannot grow at both ends at once.
       this.update();
