@@ -1,6 +1,5 @@
 //! Summarises durations as three percentiles.
 
-use std::fmt;
 use std::time::Duration;
 
 /// The percentiles of some durations.
@@ -25,14 +24,6 @@ impl Figures {
     /// The ratio of the medians.
     pub(crate) fn ratio_to(&self, other: &Self) -> f64 {
         self.p50.as_secs_f64() / other.p50.as_secs_f64()
-    }
-}
-
-impl fmt::Display for Figures {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ms = |duration: Duration| duration.as_secs_f64() * 1000.0;
-        let Self { p50, p90, p99, count } = *self;
-        write!(f, "p50 {:7.3} ms   p90 {:7.3} ms   p99 {:7.3} ms   ({count})", ms(p50), ms(p90), ms(p99))
     }
 }
 

@@ -4,41 +4,44 @@ use std::fmt::Write as _;
 
 use crate::report::{Report, Row, shown};
 
-const WIDTH: f64 = 760.0;
-const LABEL: f64 = 290.0;
+const LARGEST_BAR: f64 = 340.0;
 const FIGURES: f64 = 130.0;
+/// The usual width of a character.
+const CHARACTER: f64 = 6.9;
 const ROW: f64 = 26.0;
 const TOP: f64 = 44.0;
 
 /// An SVG document. Rows of one unit share a scale; a row of another unit than the one before it starts a new scale.
 pub(crate) fn bars(report: &Report) -> String {
     let height = TOP + ROW * report.rows.len() as f64 + 14.0;
+    let longest = report.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or_default();
+    let label = longest as f64 * CHARACTER + 16.0;
+    let width = label + LARGEST_BAR + FIGURES;
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" role=\"img\" \
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\" \
          font-family=\"system-ui, sans-serif\" font-size=\"13\">\n<title>{}</title>\n\
          <style>text{{fill:#57606a}}.bar{{fill:#2f81f7}}.plexus{{fill:#2da44e}}.p99{{stroke:#8b949e;stroke-width:1.5}}</style>\n\
          <text x=\"0\" y=\"16\" font-weight=\"600\">{}</text>\n\
-         <text x=\"0\" y=\"34\" font-size=\"11\">bar: median; line: 99th percentile</text>\n",
-        escaped(&report.benchmark),
+         <text x=\"0\" y=\"34\" font-size=\"11\">bar: median; line: 99th percentile; green: Plexus; blue: what it is compared with</text>\n",
         escaped(&report.measures),
+        escaped(&report.benchmark),
     );
     for (index, row) in report.rows.iter().enumerate() {
         let scale =
             report.rows.iter().filter(|other| other.unit == row.unit).map(largest).fold(0.0, f64::max);
         let y = TOP + ROW * index as f64;
-        let to_x =
-            |value: f64| LABEL + if scale > 0.0 { value / scale * (WIDTH - LABEL - FIGURES) } else { 0.0 };
+        let to_x = |value: f64| label + if scale > 0.0 { value / scale * LARGEST_BAR } else { 0.0 };
         let class = if row.name.contains("Plexus") { "bar plexus" } else { "bar" };
         let (end, whisker, middle) = (to_x(row.p50), to_x(row.p99), y + 8.0);
         // Writing to a string cannot fail.
         let _ = write!(
             svg,
             "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n\
-             <rect class=\"{class}\" x=\"{LABEL}\" y=\"{y}\" width=\"{:.1}\" height=\"16\" rx=\"2\"/>\n",
-            LABEL - 8.0,
+             <rect class=\"{class}\" x=\"{label}\" y=\"{y}\" width=\"{:.1}\" height=\"16\" rx=\"2\"/>\n",
+            label - 8.0,
             y + 13.0,
             escaped(&row.name),
-            (end - LABEL).max(1.0),
+            (end - label).max(1.0),
         );
         if row.p99 > row.p50 {
             let _ = writeln!(

@@ -77,9 +77,8 @@ async fn empty(report: &mut Report, args: &StartArgs) -> anyhow::Result<()> {
             memories.push(memory::resident(hub.pid())? / MIB);
         }
     }
-    let figures = Figures::of(times);
-    report.times("Plexus, empty data directory", &figures);
-    report.goal("p50, empty data directory", "ms", &[ms(figures.p50)], Limit::AtMost(EMPTY_MS));
+    report.times("Plexus, empty data directory", &Figures::of(times.clone()));
+    report.goal("p50, empty data directory", "ms", &in_ms(&times), Limit::AtMost(EMPTY_MS));
     report.values("idle memory, empty data directory", "MiB", &memories);
     report.goal("idle memory, empty data directory", "MiB", &memories, Limit::AtMost(20.0));
     Ok(())
@@ -97,10 +96,9 @@ async fn with_history(report: &mut Report, args: &StartArgs) -> anyhow::Result<(
     }
     tokio::time::sleep(IDLE).await;
     let memory = memory::resident(hub.pid())? / MIB;
-    let figures = Figures::of(times);
     let name = format!("{} approvals, {} events", args.history.approvals, args.history.events);
-    report.times(format!("Plexus, {name}"), &figures);
-    report.goal(format!("p50, {name}"), "ms", &[ms(figures.p50)], Limit::AtMost(HISTORY_MS));
+    report.times(format!("Plexus, {name}"), &Figures::of(times.clone()));
+    report.goal(format!("p50, {name}"), "ms", &in_ms(&times), Limit::AtMost(HISTORY_MS));
     report.values(format!("idle memory, {name}"), "MiB", &[memory]);
     Ok(())
 }
@@ -125,15 +123,14 @@ async fn with_keepers(report: &mut Report, args: &StartArgs) -> anyhow::Result<(
         answered.push(started.elapsed());
     }
     hub.down(held_agents::DOWN_LIMIT).await?;
-    let figures = Figures::of(ready);
-    report.times(format!("Plexus, killed, {keepers} agents"), &figures);
+    report.times(format!("Plexus, killed, {keepers} agents"), &Figures::of(ready.clone()));
     report.times(format!("Plexus, killed, {keepers} agents, one answered"), &Figures::of(answered));
     // For very few agents, the start itself is the larger part.
     let limit = (PER_KEEPER_MS * keepers as f64).max(HISTORY_MS);
     report.goal(
         format!("p50, killed, {keepers} agents (2 s for 1000)"),
         "ms",
-        &[ms(figures.p50)],
+        &in_ms(&ready),
         Limit::AtMost(limit),
     );
     Ok(())
@@ -166,6 +163,7 @@ async fn answer(hub: &HubProcess, approval: &Value) -> anyhow::Result<()> {
     }
 }
 
-fn ms(time: Duration) -> f64 {
-    time.as_secs_f64() * 1000.0
+/// In milliseconds.
+fn in_ms(times: &[Duration]) -> Vec<f64> {
+    times.iter().map(|time| time.as_secs_f64() * 1000.0).collect()
 }

@@ -11,6 +11,14 @@ const START: &str = "<!-- results: written by `cargo xtask bench` -->\n";
 const END: &str = "<!-- end of results -->\n";
 
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
+    let file = root().join("docs/benchmarks.md");
+    let page = std::fs::read_to_string(&file)?;
+    std::fs::write(file, with_results(&page)?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The page with the results that are stored.
+fn with_results(page: &str) -> anyhow::Result<String> {
     let mut reports = Vec::new();
     for entry in std::fs::read_dir(root().join("bench/results")).context("bench/results")? {
         let path = entry?.path();
@@ -19,12 +27,9 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         reports.push(report);
     }
     reports.sort_by(|a, b| a.benchmark.cmp(&b.benchmark));
-    let file = root().join("docs/benchmarks.md");
-    let page = std::fs::read_to_string(&file)?;
     let (before, rest) = page.split_once(START).context("docs/benchmarks.md has no mark for the results")?;
     let (_, after) = rest.split_once(END).context("docs/benchmarks.md has no mark after the results")?;
-    std::fs::write(file, format!("{before}{START}{}{END}{after}", sections(&reports)))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(format!("{before}{START}{}{END}{after}", sections(&reports)))
 }
 
 /// One section for each report.
@@ -50,11 +55,12 @@ fn sections(reports: &[Report]) -> String {
             report.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
         let _ = write!(
             text,
-            "\n`{}` on {} ({} cores, {} GiB, Linux {}); {}.\n",
+            "\n`{}` on {} ({} cores, {} GiB, {}, Linux {}); {}.\n",
             report.command.trim_end(),
             machine.processor,
             machine.cores,
             machine.memory_gib,
+            machine.disk,
             machine.kernel,
             versions.join(", "),
         );
@@ -91,5 +97,44 @@ fn limit(goal: &Goal) -> String {
         Limit::AtMost(limit) => format!("at most {}{missed}", shown(limit)),
         Limit::AtLeast(limit) => format!("at least {}{missed}", shown(limit)),
         Limit::None => "–".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_readme_has_the_stored_figures() -> anyhow::Result<()> {
+        let readme = std::fs::read_to_string(root().join("README.md"))?;
+        let row = |name: &str| {
+            let command = format!("`cargo xtask bench {name}`");
+            readme.lines().find(|line| line.contains(&command)).context(command)
+        };
+        let value = |name: &str, goal: &str| -> anyhow::Result<f64> {
+            let text = std::fs::read_to_string(root().join(format!("bench/results/{name}.json")))?;
+            Ok(serde_json::from_str::<Report>(&text)?.value_of(goal))
+        };
+        let call = value("tool-call", "Plexus, control, full, compared with instant host")?;
+        let permit = value("permit", "Plexus, full, 1 open, p50")?;
+        let start = value("start", "p50, empty data directory")?;
+        let memory = value("start", "idle memory, empty data directory")?;
+        let parent = value("parent-cost", "wait: tokens read, compared with the output")?;
+        for (name, figure) in [
+            ("tool-call", format!("| {call:.2} × |")),
+            ("permit", format!("| {permit:.1} ms |")),
+            ("start", format!("| {start:.0} ms, {memory:.0} MiB |")),
+            ("parent-cost", format!("| {parent:.0} % |")),
+        ] {
+            assert!(row(name)?.contains(&figure), "{figure} is measured, but README.md has {}", row(name)?);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_page_has_the_stored_results() -> anyhow::Result<()> {
+        let page = std::fs::read_to_string(root().join("docs/benchmarks.md"))?;
+        assert!(with_results(&page)? == page, "run `cargo run -p plexus-bench -- table`");
+        Ok(())
     }
 }

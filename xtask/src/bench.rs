@@ -14,7 +14,7 @@ use crate::{cache, packages, pinned, python_sdk};
 const ALL: &[&[&str]] = &[
     &["start"],
     &["tool-call"],
-    &["tool-call", "--children", "8", "--calls", "50"],
+    &["tool-call", "--children", "8", "--calls", "30"],
     &["trace"],
     &["permit"],
     &["decisions"],
@@ -50,7 +50,7 @@ pub struct BenchArgs {
     #[arg(long, default_value_t = 1)]
     pub repeat: u32,
 
-    /// The benchmark, such as `permit`; default: all of them, which takes about 45 minutes
+    /// The benchmark, such as `permit`; default: all of them, which takes about 25 minutes
     pub name: Option<String>,
 
     /// Arguments for the benchmark; `-- --help` lists them

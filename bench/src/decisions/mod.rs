@@ -23,7 +23,7 @@ pub(crate) struct DecisionsArgs {
     decisions: usize,
 
     /// Number of alternations
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 3)]
     rounds: usize,
 }
 

@@ -12,9 +12,9 @@ use clap::Args;
 use plexus_store::Durability;
 
 use crate::bench_dir;
-use crate::events::readers::Reader;
+use crate::events::readers::{Measured, Reader};
 use crate::peers::Sdk;
-use crate::report::{Limit, Report, median_of, progress};
+use crate::report::{Limit, Report, median_of, progress, shown};
 
 /// The goal of Plexus in events per second.
 const GOAL: f64 = 50_000.0;
@@ -26,7 +26,7 @@ pub(crate) struct EventsArgs {
     lines: usize,
 
     /// Number of rounds, each with new processes
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 3)]
     rounds: usize,
 
     /// Only readers whose name contains this text
@@ -52,19 +52,19 @@ pub(crate) async fn run(args: &EventsArgs) -> anyhow::Result<ExitCode> {
     let dir = bench_dir::on_a_disk()?;
     let recording = dir.path().join("recording.jsonl");
     let bytes = recording::write(&recording, args.lines)?;
-    let mut rates: HashMap<Reader, Vec<f64>> = HashMap::new();
+    let mut measured: HashMap<Reader, Vec<Measured>> = HashMap::new();
     for round in 0..args.rounds {
         for turn in 0..readers.len() {
             // Each reader is first in some round.
             let reader = readers[(turn + round) % readers.len()];
             progress(&format!("round {} of {}: {reader}", round + 1, args.rounds));
-            rates.entry(reader).or_default().push(reader.rate(&recording, args.lines).await?);
+            measured.entry(reader).or_default().push(reader.measure(&recording, args.lines).await?);
         }
     }
-    report(args.lines, bytes, &readers, &rates).finish()
+    report(args.lines, bytes, &readers, &measured).finish()
 }
 
-fn report(lines: usize, bytes: u64, readers: &[Reader], rates: &HashMap<Reader, Vec<f64>>) -> Report {
+fn report(lines: usize, bytes: u64, readers: &[Reader], measured: &HashMap<Reader, Vec<Measured>>) -> Report {
     let average = bytes.checked_div(lines as u64).unwrap_or_default();
     let mut report = Report::new(
         "events",
@@ -75,12 +75,26 @@ fn report(lines: usize, bytes: u64, readers: &[Reader], rates: &HashMap<Reader, 
          event to the database before it delivers the event to another process.",
     );
     report.versions.extend(Sdk::versions());
-    let of = |reader: Reader| rates.get(&reader).map(Vec::as_slice).unwrap_or_default();
+    let of = |reader: Reader| -> Vec<f64> {
+        measured.get(&reader).into_iter().flatten().map(|round| round.rate).collect()
+    };
     for &reader in readers {
-        report.values(reader.to_string(), "/s", of(reader));
+        report.values(reader.to_string(), "/s", &of(reader));
     }
     for &reader in readers.iter().filter(|reader| matches!(reader, Reader::Plexus(_))) {
-        report.goal(reader.to_string(), "/s", of(reader), Limit::AtLeast(GOAL));
+        report.goal(reader.to_string(), "/s", &of(reader), Limit::AtLeast(GOAL));
+        let times: Vec<f64> =
+            measured.get(&reader).into_iter().flatten().map(|round| round.processor_ms).collect();
+        let (time, cores) = (median_of(&times), report.machine.cores);
+        let most = cores as f64 * 1000.0 / time;
+        let text = format!(
+            "{reader}: an event takes {} ms of processor time in agent, keeper, hub and listener together (`/proc/stat`, with the start of the hub). With that, \
+             {cores} busy cores process {} events per second. They are busy for {:.0} % of the time: one thread writes.",
+            shown(time),
+            shown(most),
+            median_of(&of(reader)) / most * 100.0,
+        );
+        report.limit_of(&reader.to_string(), text);
         for &(sdk, factor) in PEERS {
             let ratios: Vec<f64> =
                 of(reader).iter().zip(of(Reader::Sdk(sdk))).map(|(own, other)| own / other).collect();
@@ -89,18 +103,17 @@ fn report(lines: usize, bytes: u64, readers: &[Reader], rates: &HashMap<Reader, 
             }
         }
     }
-    let bare = of(Reader::BareStore);
     if readers.len() == READERS.len() {
         let needed: Vec<String> = PEERS
             .iter()
-            .map(|(sdk, factor)| format!("{:.0} ({sdk})", factor * median_of(of(Reader::Sdk(*sdk)))))
+            .map(|(sdk, factor)| format!("{:.0} ({sdk})", factor * median_of(&of(Reader::Sdk(*sdk)))))
             .collect();
         let text = format!(
             "The SDKs forget an event when they have passed it on. The goals of the comparison with them need {} events per second. A program \
              that only parses the same lines and inserts them into one table of SQLite, without a child, a conversation and a listener, \
              stores {:.0} per second in one thread (`SQLite alone` in the picture).",
             needed.join(" and "),
-            median_of(bare),
+            median_of(&of(Reader::BareStore)),
         );
         report.limit_of("compared with", text);
     }

@@ -9,12 +9,13 @@ use anyhow::{Context as _, ensure};
 use plexus_store::Durability;
 use plexus_testkit::binaries;
 use plexus_testkit::rpc::{Listener, Rpc};
-use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
 use crate::bench_dir::{self, LOG, setting};
 use crate::events::bare_store;
 use crate::peers::Sdk;
+use crate::permit::now_ns;
+use crate::processor_time::Stopwatch;
 
 /// The time limit for reading the recording once.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -41,9 +42,17 @@ impl fmt::Display for Reader {
     }
 }
 
+/// A measurement.
+pub(super) struct Measured {
+    /// Lines of the recording per second.
+    pub(super) rate: f64,
+    /// The milliseconds of processor time per line, in all processes together.
+    pub(super) processor_ms: f64,
+}
+
 impl Reader {
-    /// The lines per second with which it reads the recording.
-    pub(super) async fn rate(self, recording: &Path, lines: usize) -> anyhow::Result<f64> {
+    /// Measures how fast it reads the recording.
+    pub(super) async fn measure(self, recording: &Path, lines: usize) -> anyhow::Result<Measured> {
         let dir = bench_dir::on_a_disk()?;
         let prompt = json!({"steps": [{"replay": recording}]}).to_string();
         let reading = async {
@@ -53,11 +62,13 @@ impl Reader {
                 Self::BareStore => store(dir.path().to_owned(), recording.to_owned()).await,
             }
         };
+        let processor = Stopwatch::start()?;
         let Read { count, start_ns, end_ns } =
             tokio::time::timeout(LIMIT, reading).await.with_context(|| format!("{self}: too slow"))??;
+        let processor_ms = processor.ms_per(lines)?;
         ensure!(count == lines, "{self}: {count} events instead of {lines}");
         let taken = end_ns.checked_sub(start_ns).context("the reader ended before the CLI started")?;
-        Ok(lines as f64 / Duration::from_nanos(taken).as_secs_f64())
+        Ok(Measured { rate: lines as f64 / Duration::from_nanos(taken).as_secs_f64(), processor_ms })
     }
 }
 
@@ -96,7 +107,7 @@ async fn listen(dir: &Path, durability: Durability, prompt: &str) -> anyhow::Res
         count += usize::from(RECORDED.iter().any(|kind| event.data.contains(kind)));
         ensure!(!event.data.contains(r#""type":"error""#), "the turn failed: {}", event.data);
         if event.data.contains(r#""type":"complete""#) {
-            return Ok(Read { count, start_ns: start_ns(dir)?, end_ns: now_ns()? });
+            return Ok(Read { count, start_ns: start_ns(dir)?, end_ns: now_ns() });
         }
     }
 }
@@ -121,12 +132,7 @@ async fn read_with(sdk: Sdk, dir: &Path, prompt: &str) -> anyhow::Result<Read> {
 
 /// Reads the recording itself, and stores it.
 async fn store(dir: PathBuf, recording: PathBuf) -> anyhow::Result<Read> {
-    let start_ns = now_ns()?;
+    let start_ns = now_ns();
     let count = tokio::task::spawn_blocking(move || bare_store::parse_and_insert(&dir, &recording)).await??;
-    Ok(Read { count, start_ns, end_ns: now_ns()? })
-}
-
-fn now_ns() -> anyhow::Result<u64> {
-    let now = clock_gettime(ClockId::Monotonic);
-    Ok(u64::try_from(now.tv_sec * 1_000_000_000 + now.tv_nsec)?)
+    Ok(Read { count, start_ns, end_ns: now_ns() })
 }

@@ -40,7 +40,7 @@ pub(crate) struct ScaleArgs {
     sessions: usize,
 
     /// Number of rounds, each with a new hub
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 2)]
     rounds: usize,
 }
 

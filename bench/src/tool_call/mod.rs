@@ -42,7 +42,7 @@ pub(crate) struct ToolCallArgs {
     children: usize,
 
     /// Number of rounds, each with new processes
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 2)]
     rounds: usize,
 
     /// Version of Claude Code; default: the newest that is tested

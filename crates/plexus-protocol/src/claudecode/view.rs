@@ -66,8 +66,8 @@ pub struct SessionView {
     pub pending_approvals: u64,
     /// The cost of its finished turns.
     pub cost_usd: f64,
-    /// The cost of the turn in progress, as Claude Code reported it after its last tool call. Omitted before the first
-    /// report.
+    /// The cost of the turn in progress, as Claude Code reported it when its last tool call reached the gate. Omitted
+    /// before the first report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_cost_usd: Option<f64>,
     /// Sums over the session and all below it.
