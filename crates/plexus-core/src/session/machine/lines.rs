@@ -170,7 +170,8 @@ impl Machine {
         let same_turn =
             before.as_ref().map(|(number, _)| *number) == self.turn.as_ref().map(|turn| turn.number);
         let progress_before = before.as_ref().map(|(_, progress)| progress);
-        if same_turn && self.postpone(&batch, progress_before, end_offset - start_offset) {
+        let bytes = end_offset - start_offset;
+        if same_turn && self.postpone(&batch, progress_before, bytes, (key, end_offset)) {
             return batch;
         }
         let unstored_cost = self.take_unstored_cost();

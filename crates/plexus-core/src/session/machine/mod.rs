@@ -229,14 +229,14 @@ impl Machine {
     /// When [`Input::Due`] is due.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let of_process = self.process.as_ref().and_then(Process::deadline);
-        let of_cost = self.process.as_ref().and_then(|process| process.unstored.cost_by);
-        [of_process, of_cost, self.time.deadline, self.wake.deadline()].into_iter().flatten().min()
+        let of_lines = self.process.as_ref().and_then(|process| process.unstored.store_by);
+        [of_process, of_lines, self.time.deadline, self.wake.deadline()].into_iter().flatten().min()
     }
 
     fn on_due(&mut self) {
         let due = |deadline: Option<Instant>| deadline.is_some_and(|deadline| deadline <= self.now.instant);
-        if due(self.process.as_ref().and_then(|process| process.unstored.cost_by)) {
-            self.store_cost();
+        if due(self.process.as_ref().and_then(|process| process.unstored.store_by)) {
+            self.store_quiet_lines();
         } else if due(self.process.as_ref().and_then(Process::deadline)) {
             self.on_process_late();
         } else if due(self.time.deadline) {

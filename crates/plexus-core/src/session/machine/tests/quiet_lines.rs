@@ -80,6 +80,20 @@ fn the_cost_is_stored_soon_without_another_commit() {
 }
 
 #[test]
+fn an_echo_is_stored_after_a_while_without_another_commit() {
+    let mut harness = working();
+    harness.line(bash("t1", "ls"));
+    let (_, before) = commits(&mut harness);
+    harness.line(echo("allowed"));
+    harness.wait(Duration::from_secs(3));
+    let (number, after) = commits(&mut harness);
+    assert_eq!(number, 1);
+    assert!(after > before, "{after:?} includes the echo after {before:?}");
+    harness.wait(Duration::from_secs(3));
+    assert_eq!(commits(&mut harness), (0, None), "nothing is left");
+}
+
+#[test]
 fn a_long_series_of_quiet_lines_is_stored_now_and_then() {
     let mut harness = working();
     commits(&mut harness);
