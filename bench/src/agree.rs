@@ -50,14 +50,20 @@ pub(crate) fn run(args: &AgreeArgs) -> anyhow::Result<ExitCode> {
             }
         };
         println!(
-            "  {benchmark}: {what}: {} {}; {}, {}: {agreement}",
+            "  {benchmark}: {what}: {} {}; {} %, {} %: {agreement}",
             values.join(", "),
             goals.first().map_or("", |goal| &goal.unit),
-            shown(difference),
-            shown(noise),
+            in_percent(difference, goals),
+            in_percent(noise, goals),
         );
     }
     Ok(code)
+}
+
+/// Compared with the smallest result.
+fn in_percent(difference: f64, goals: &[Goal]) -> String {
+    let least = goals.iter().map(|goal| goal.value).fold(f64::INFINITY, f64::min);
+    format!("{:.0}", difference / least * 100.0)
 }
 
 fn reports(dir: &Path) -> anyhow::Result<Vec<Report>> {

@@ -72,11 +72,9 @@ pub(crate) async fn run(args: &ArborArgs) -> anyhow::Result<ExitCode> {
         let all = |conversations: Vec<&Times>| {
             Figures::of(conversations.into_iter().flat_map(times).copied().collect())
         };
-        report.times(format!("{name}, {short} nodes"), &all(rounds.iter().map(|(short, _)| short).collect()));
-        report.times(
-            format!("Plexus, {name}, {long} nodes"),
-            &all(rounds.iter().map(|(_, long)| long).collect()),
-        );
+        let of_short = all(rounds.iter().map(|(short, _)| short).collect());
+        report.times(format!("{name}, {short} nodes"), &of_short).baseline();
+        report.times(format!("{name}, {long} nodes"), &all(rounds.iter().map(|(_, long)| long).collect()));
     }
     for (name, times, proportion) in OPERATIONS {
         let figures = |of: &Times| Figures::of(times(of).clone());

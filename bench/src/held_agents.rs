@@ -8,10 +8,11 @@ use std::time::Duration;
 use anyhow::Context as _;
 use plexus_testkit::hub_process::HubProcess;
 use plexus_testkit::rpc::{Listener, Rpc};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
+use crate::hub_client::requested_approval;
 use crate::report::progress;
 
 /// Agents that start at the same time. More would only wait for a core.
@@ -47,9 +48,8 @@ pub(crate) async fn start(hub: &HubProcess, dir: &Path, name: &str, agents: usiz
             Some(created) = creations.join_next() => created??,
             event = listener.next() => {
                 let event = event?.context("the stream of events ended")?;
-                let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
-                if data["type"] == "asked" {
-                    held.insert(data["approval"]["id"].as_str().context("an id")?.to_owned());
+                if let Some(approval) = requested_approval(&event.data) {
+                    held.insert(approval["id"].as_str().context("an id")?.to_owned());
                     if held.len().is_multiple_of(100) {
                         progress(&format!("{} of {agents} agents are held at an approval", held.len()));
                     }

@@ -56,26 +56,37 @@ const OPERATIONS: [(Operation, &str); 3] = [
 ];
 
 pub(crate) async fn run(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
+    // A history of another size has results of its own.
+    let name = match args.size.events {
+        HistorySize::EVENTS => "history".to_owned(),
+        events => format!("history-{events}"),
+    };
     let mut report = Report::new(
-        "history",
+        &name,
         &format!("A hub with a history of {}, compared with a hub with one turn", args.size),
         "data that is not in the page cache: the history was written just before. The history has no conversation trees, rules or \
          journals. A decision is the time from sending `respond` to the start of the tool, with a scripted agent. A poll reads the same \
          page of an old turn each time.",
     );
+    report.command = report.command.replace(&name, "history");
     let empty = BenchHub::start(args.size.one_turn()).await?;
     let full = BenchHub::start(args.size).await?;
     let mut times = OPERATIONS.map(|_| (Vec::new(), Vec::new()));
     for round in 0..args.rounds {
         progress(&format!("round {} of {}", round + 1, args.rounds));
         for ((operation, _), (without, with)) in OPERATIONS.iter().zip(&mut times) {
-            without.push(empty.times(*operation, round, args.calls).await?);
-            with.push(full.times(*operation, round, args.calls).await?);
+            let mut hubs = [(&empty, without), (&full, with)];
+            if round % 2 == 1 {
+                hubs.reverse();
+            }
+            for (hub, times) in hubs {
+                times.push(hub.times(*operation, round, args.calls).await?);
+            }
         }
     }
     for ((_, name), (without, with)) in OPERATIONS.iter().zip(&times) {
-        report.times(format!("{name}, one turn"), &Figures::of(without.concat()));
-        report.times(format!("Plexus, {name}, history"), &Figures::of(with.concat()));
+        report.times(format!("{name}, one turn"), &Figures::of(without.concat())).baseline();
+        report.times(format!("{name}, history"), &Figures::of(with.concat()));
     }
     for ((_, name), (without, with)) in OPERATIONS.iter().zip(&times) {
         let ratio = |(with, without): (&Vec<_>, &Vec<_>)| {

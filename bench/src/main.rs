@@ -1,5 +1,5 @@
-//! Benchmarks. Each prints its measurement together with a baseline from the same run on the same disk, and fails if the ratio is too high. A
-//! number alone says nothing on another machine. `cargo xtask bench NAME` builds everything that it needs.
+//! Benchmarks. Most measure a baseline in the same run, because a number alone says nothing on another machine. A benchmark fails if it
+//! misses a goal. `cargo xtask bench NAME` builds everything that it needs.
 
 mod agree;
 mod arbor;
@@ -11,6 +11,7 @@ mod fan_out;
 mod figures;
 mod held_agents;
 mod history;
+mod hub_client;
 mod kept_connection;
 mod machine;
 mod memory;
@@ -61,7 +62,7 @@ enum Benchmark {
     Events(events::EventsArgs),
     /// What a parent agent reads to supervise a child, compared with the child's output
     ParentCost(parent_cost::ParentCostArgs),
-    /// The time from `respond` to the start of the tool, compared with a bare fdatasync
+    /// The time from `respond` to the start of the tool, with a bare fdatasync beside it
     Permit(permit::PermitArgs),
     /// Evaluating a call with 100 rules, compared with one parse of its JSON
     Policy(policy::PolicyArgs),

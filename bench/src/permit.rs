@@ -14,13 +14,13 @@ use futures::future::try_join_all;
 use plexus_store::Durability;
 use plexus_testkit::hub_process::HubProcess;
 use plexus_testkit::rpc::{Listener, Rpc};
-use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::bench_dir::{self, setting};
 use crate::figures::Figures;
 use crate::held_agents;
+use crate::hub_client::{next_approval, now_ns, until_complete};
 use crate::kept_connection::KeptConnection;
 use crate::processor_time::Stopwatch;
 use crate::report::{Limit, Report, median_of, progress, shown};
@@ -86,16 +86,29 @@ pub(crate) async fn run(args: &PermitArgs) -> anyhow::Result<ExitCode> {
     let mut report = Report::new(
         "permit",
         "From `respond` until the agent reads the answer and starts the tool, with scripted agents",
-        "the agent's own work and the time that a person takes to decide. With n open, n children wait for an approval each, and one at a \
-         time is answered; with n answered at once, all of them are. An answered child requests its next approval at once. The poll \
-         starts each answer at another moment of a second, so its median is half a second.",
+        "the agent's own work and the time that a person takes to decide. \"n open\": n children each wait for an approval, and one is answered \
+         at a time. \"n answered at once\": all n are answered together. An answered child requests its next approval at once. The baseline is \
+         a supervisor that asks for the decision once a second; answers are spread evenly over the second, so its median is half a second by \
+         construction. It ends when the supervisor has the decision, not when the tool starts.",
     );
+    let mut processor_ms = Vec::new();
     for durability in [Durability::Full, Durability::Normal] {
-        measure(&mut report, durability, args).await?;
+        processor_ms.extend(measure(&mut report, durability, args).await?);
     }
+    report.values("processor time per answer, 64 answered at once", "ms", &processor_ms);
+    let (one, cores) = (median_of(&processor_ms), report.machine.cores as f64);
+    let text = format!(
+        "With 64 answers at once, an answer, the agent's next request and the client's work take {} ms of processor time in client, hub, \
+         keeper and agent together (`/proc/stat`). {cores} cores therefore need {} ms for 64 answers and, by calculation, {} ms for 8. A \
+         median answer waits for about half of that, the last one for all of it.",
+        shown(one),
+        shown(64.0 * one / cores),
+        shown(8.0 * one / cores),
+    );
+    report.limit_of("answered at once", text);
     let waits = polled(args.permits.min(20)).await?;
     let polled = Figures::of(waits);
-    report.times("poll once a second", &polled);
+    report.times("poll once a second", &polled).baseline();
     let one = report.rows.iter().find(|row| row.name.contains("1 open")).map_or(f64::NAN, |row| row.p50);
     let times = polled.p50.as_secs_f64() * 1000.0 / one;
     report.goal(
@@ -107,7 +120,8 @@ pub(crate) async fn run(args: &PermitArgs) -> anyhow::Result<ExitCode> {
     report.finish()
 }
 
-async fn measure(report: &mut Report, durability: Durability, args: &PermitArgs) -> anyhow::Result<()> {
+/// Measures all cases. Returns the processor time per answer of each round with the most answers at once.
+async fn measure(report: &mut Report, durability: Durability, args: &PermitArgs) -> anyhow::Result<Vec<f64>> {
     // The largest case takes minutes, so it has only the default setting.
     let is_measured = |case: &&Case| case.open < LARGEST || durability == Durability::Full;
     let cases: Vec<Case> = CASES.iter().filter(is_measured).copied().collect();
@@ -133,7 +147,9 @@ async fn measure(report: &mut Report, durability: Durability, args: &PermitArgs)
             hub.down(held_agents::DOWN_LIMIT).await?;
         }
     }
-    report.times(format!("fdatasync of 4 KiB ({})", setting(durability)), &Figures::of(syncs));
+    report
+        .times(format!("fdatasync of 4 KiB, beside the {} runs", setting(durability)), &Figures::of(syncs))
+        .baseline();
     for (case, times) in cases.iter().zip(&times) {
         report.times(case.name(durability), &Figures::of(times.concat()));
     }
@@ -149,20 +165,7 @@ async fn measure(report: &mut Report, durability: Durability, args: &PermitArgs)
         let rounds: Vec<f64> = figures.map(|figures| of_round(figures).as_secs_f64() * 1000.0).collect();
         report.goal(format!("{}, {percentile}", case.name(durability)), "ms", &rounds, limit);
     }
-    if durability == Durability::Full {
-        let (one, cores) = (median_of(&processor_ms), report.machine.cores as f64);
-        report.values("processor time per answer, 64 answered at once", "ms", &processor_ms);
-        let text = format!(
-            "An answer and the request that the agent sends after it take {} ms of processor time in client, hub, keeper and agent together \
-             (`/proc/stat`). If 8 answers arrive together, {cores} cores work on them for {} ms, and on 64 for {} ms. The last of them \
-             waits for the others.",
-            shown(one),
-            shown(8.0 * one / cores),
-            shown(64.0 * one / cores),
-        );
-        report.limit_of("answered at once", text);
-    }
-    Ok(())
+    Ok(processor_ms)
 }
 
 /// The waiting times of a single child on an idle hub, until its turn ends. `round` makes its name unique.
@@ -176,7 +179,7 @@ pub(crate) async fn waits_of_one(
     let one = Case { open: 1, pace: Pace::Single };
     let Answered { sent, .. } =
         answered(hub, dir, &name, one, Permits { each: permits, answered: permits }).await?;
-    until_complete(&Rpc::new(hub.url(), &hub.token()?), &format!("{name}-0")).await?;
+    until_complete(&Rpc::new(hub.url(), &hub.token()?), ("name", &format!("{name}-0"))).await?;
     waits_in_log(dir, &sent)
 }
 
@@ -281,29 +284,6 @@ pub(crate) fn child_params(name: &str, dir: &Path, permits: usize) -> Value {
     })
 }
 
-pub(crate) async fn next_approval(listener: &mut Listener) -> anyhow::Result<Value> {
-    loop {
-        let event = listener.next().await?.context("the stream of events ended")?;
-        let mut data: Value = serde_json::from_str(&event.data).unwrap_or_default();
-        if data["type"] == "asked" {
-            return Ok(data["approval"].take());
-        }
-    }
-}
-
-pub(crate) async fn until_complete(rpc: &Rpc, name: &str) -> anyhow::Result<()> {
-    let mut status = Value::Null;
-    let mut from_seq = 0;
-    while status != "complete" {
-        let poll = json!({"name": name, "from_seq": from_seq, "wait_ms": 10_000, "limit": 10_000});
-        let poll = rpc.call("claudecode.poll", poll).await?;
-        from_seq = poll["read_position"].as_u64().unwrap_or(from_seq);
-        status = poll["status"].clone();
-        ensure!(status == "running" || status == "complete", "the turn did not complete: {status}");
-    }
-    Ok(())
-}
-
 /// The time from each answer to its tool, from the log of the agents.
 fn waits_in_log(dir: &Path, sent: &HashMap<String, u64>) -> anyhow::Result<Vec<Duration>> {
     let mut waits = Vec::new();
@@ -346,10 +326,4 @@ async fn polled(permits: usize) -> anyhow::Result<Vec<Duration>> {
         waits.push(Duration::from_nanos(now_ns() - sent));
     }
     Ok(waits)
-}
-
-/// The monotonic clock, which the scripted agents also use.
-pub(crate) fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -22,7 +22,7 @@ pub(crate) fn bars(report: &Report) -> String {
          font-family=\"system-ui, sans-serif\" font-size=\"13\">\n<title>{}</title>\n\
          <style>text{{fill:#57606a}}.bar{{fill:#2f81f7}}.plexus{{fill:#2da44e}}.p99{{stroke:#8b949e;stroke-width:1.5}}</style>\n\
          <text x=\"0\" y=\"16\" font-weight=\"600\">{}</text>\n\
-         <text x=\"0\" y=\"34\" font-size=\"11\">bar: median; line: 99th percentile; green: Plexus; blue: what it is compared with</text>\n",
+         <text x=\"0\" y=\"34\" font-size=\"11\">bar: median; line: 99th percentile; green: Plexus; blue: baseline</text>\n",
         escaped(&report.measures),
         escaped(&report.benchmark),
     );
@@ -31,7 +31,7 @@ pub(crate) fn bars(report: &Report) -> String {
             report.rows.iter().filter(|other| other.unit == row.unit).map(largest).fold(0.0, f64::max);
         let y = TOP + ROW * index as f64;
         let to_x = |value: f64| label + if scale > 0.0 { value / scale * LARGEST_BAR } else { 0.0 };
-        let class = if row.name.contains("Plexus") { "bar plexus" } else { "bar" };
+        let class = if row.baseline { "bar" } else { "bar plexus" };
         let (end, whisker, middle) = (to_x(row.p50), to_x(row.p99), y + 8.0);
         // Writing to a string cannot fail.
         let _ = write!(

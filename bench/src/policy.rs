@@ -10,7 +10,7 @@ use clap::Args;
 use plexus_policy::{Authority, Call, Level, Policy, RuleEffect, RuleEntry, VerdictEffect};
 use serde_json::{Value, json};
 
-use crate::report::{Limit, Report, median_of};
+use crate::report::{Limit, Report, Row, median_of};
 
 /// The largest ratio of an evaluation to a parse.
 const GOAL: f64 = 5.0;
@@ -40,8 +40,7 @@ pub(crate) fn run(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
             "The evaluation of a call under {} rules, compared with one parse of the call's JSON",
             args.rules
         ),
-        "everything but the evaluation: the call is already parsed, and nothing is stored. Both alternate many times, so that they run under \
-         the same load.",
+        "parsing, storing and answering the call. Evaluation and parse alternate many times, so that they run under the same load.",
     );
     let dir = tempfile::tempdir()?;
     let cwd = dir.path().canonicalize()?;
@@ -70,17 +69,29 @@ pub(crate) fn run(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
         }
         let name = format!("{tool}, {}: {}", format!("{expected:?}").to_lowercase(), shown(&input, &cwd));
         let (parses, evaluations): (Vec<_>, Vec<_>) = rounds.iter().cloned().unzip();
-        report.values(format!("parse of {name}"), "µs", &parses.concat());
-        report.values(format!("Plexus, {name}"), "µs", &evaluations.concat());
+        report.values(format!("parse of {name}"), "µs", &parses.concat()).baseline();
+        report.values(name.clone(), "µs", &evaluations.concat());
         let ratios: Vec<f64> =
             rounds.iter().map(|(parses, evaluations)| median_of(evaluations) / median_of(parses)).collect();
         report.goal(name, "×", &ratios, Limit::AtMost(GOAL));
     }
-    report.limit_of(
-        "mcp__",
-        "The ratio is large because the JSON of an MCP call is the smallest, so its parse takes the least time (in the picture).",
-    );
+    let text = slowest(&report);
+    report.limit_of("", text);
     report.finish()
+}
+
+/// How the evaluation that takes longest differs from the others.
+fn slowest(report: &Report) -> String {
+    let mut evaluations: Vec<&Row> = report.rows.iter().filter(|row| !row.baseline).collect();
+    evaluations.sort_by(|a, b| b.p50.total_cmp(&a.p50));
+    let [slowest, next, ..] = evaluations.as_slice() else { return String::new() };
+    format!(
+        "The evaluation of \"{}\" takes {} µs and that of the next slowest call {} µs; the parses differ less (in the plot). The rules for commands, files and \
+         hosts apply to each text in the input of an MCP tool.",
+        slowest.name,
+        format_args!("{:.1}", slowest.p50),
+        format_args!("{:.1}", next.p50),
+    )
 }
 
 /// Typical rules of a person: allowed commands, denied commands, files, hosts, tools.

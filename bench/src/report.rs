@@ -13,6 +13,10 @@ use crate::{plot, profiler};
 
 /// A directory for a second copy of the results. `plexus-bench agree` compares such directories.
 const COPIES: &str = "PLEXUS_BENCH_COPIES";
+/// Set for a run with the arguments of a complete run. The results of other runs are only printed.
+const PUBLISH: &str = "PLEXUS_BENCH_PUBLISH";
+/// The exit code of a benchmark that misses a goal. A benchmark that fails ends with 1.
+const MISSED: u8 = 2;
 
 /// The results of one benchmark.
 #[derive(Debug, Serialize, Deserialize)]
@@ -50,6 +54,9 @@ pub(crate) struct Row {
     /// The part of a total that this row is, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) share: Option<f64>,
+    /// Whether this is what Plexus is compared with.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) baseline: bool,
 }
 
 /// A value that must not be larger, or not smaller, than a limit.
@@ -96,31 +103,34 @@ impl Report {
     }
 
     /// Adds durations.
-    pub(crate) fn times(&mut self, name: impl Into<String>, figures: &Figures) {
+    pub(crate) fn times(&mut self, name: impl Into<String>, figures: &Figures) -> &mut Row {
         let [p50, p90, p99] = [figures.p50, figures.p90, figures.p99].map(|time| time.as_secs_f64() * 1000.0);
         let (name, unit) = (name.into(), "ms".to_owned());
-        self.rows.push(Row { name, unit, p50, p90, p99, count: figures.count, share: None });
+        self.add(Row { name, unit, p50, p90, p99, count: figures.count, share: None, baseline: false })
     }
 
     /// Adds values of another unit.
-    pub(crate) fn values(&mut self, name: impl Into<String>, unit: &str, values: &[f64]) {
-        self.rows.push(Row::of(name.into(), unit, values));
+    pub(crate) fn values(&mut self, name: impl Into<String>, unit: &str, values: &[f64]) -> &mut Row {
+        self.add(Row::of(name.into(), unit, values))
     }
 
     /// Adds values that are this part of a total, in percent.
     pub(crate) fn share(&mut self, name: impl Into<String>, unit: &str, values: &[f64], share: f64) {
-        self.rows.push(Row { share: Some(share), ..Row::of(name.into(), unit, values) });
+        self.add(Row { share: Some(share), ..Row::of(name.into(), unit, values) });
+    }
+
+    fn add(&mut self, row: Row) -> &mut Row {
+        let at = self.rows.len();
+        self.rows.push(row);
+        &mut self.rows[at]
     }
 
     /// Adds a goal for the median of these values, one per round.
     pub(crate) fn goal(&mut self, what: impl Into<String>, unit: &str, rounds: &[f64], limit: Limit) {
-        let mut sorted = rounds.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        let range = match (sorted.first(), sorted.last()) {
-            (Some(first), Some(last)) if sorted.len() > 1 => Some((*first, *last)),
-            _ => None,
-        };
-        let value = median(&sorted);
+        let least = rounds.iter().copied().reduce(f64::min);
+        let most = rounds.iter().copied().reduce(f64::max);
+        let range = least.zip(most).filter(|_| rounds.len() > 1);
+        let value = median_of(rounds);
         self.goals.push(Goal { what: what.into(), unit: unit.to_owned(), value, range, limit });
     }
 
@@ -129,11 +139,6 @@ impl Report {
         if self.goals.iter().any(|goal| goal.what.contains(goals) && !goal.is_reached()) {
             self.limits.push(text.into());
         }
-    }
-
-    /// The value of a goal; NaN without that goal.
-    pub(crate) fn value_of(&self, what: &str) -> f64 {
-        self.goals.iter().find(|goal| goal.what == what).map_or(f64::NAN, |goal| goal.value)
     }
 
     /// Prints the report, writes its files, and fails if a goal is missed.
@@ -147,17 +152,18 @@ impl Report {
         if profiler::is_on() {
             return Ok(ExitCode::SUCCESS);
         }
-        let root = root();
         let json = serde_json::to_string_pretty(self)? + "\n";
-        let copies = std::env::var_os(COPIES).map(PathBuf::from);
-        for results in [Some(root.join("bench/results")), copies].into_iter().flatten() {
-            std::fs::create_dir_all(&results).with_context(|| results.display().to_string())?;
-            std::fs::write(results.join(format!("{}.json", self.benchmark)), &json)?;
+        let name = &self.benchmark;
+        if let Some(copies) = std::env::var_os(COPIES).map(PathBuf::from) {
+            write(&copies.join(format!("{name}.json")), &json)?;
         }
-        let plots = root.join("docs/benchmarks");
-        std::fs::create_dir_all(&plots).context("docs/benchmarks")?;
-        std::fs::write(plots.join(format!("{}.svg", self.benchmark)), svg)?;
-        Ok(if self.goals.iter().all(Goal::is_reached) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        if std::env::var_os(PUBLISH).is_some() {
+            write(&root().join(format!("bench/results/{name}.json")), &json)?;
+            write(&root().join(format!("docs/benchmarks/{name}.svg")), svg)?;
+        } else {
+            progress("these results are not published: a complete run has other arguments");
+        }
+        Ok(if self.goals.iter().all(Goal::is_reached) { ExitCode::SUCCESS } else { MISSED.into() })
     }
 
     #[expect(clippy::print_stdout, reason = "a benchmark prints its results")]
@@ -165,7 +171,7 @@ impl Report {
         println!("{}", self.measures);
         let width = self.rows.iter().map(|row| row.name.chars().count()).fold(44, usize::max);
         println!("  {:width$} {:>11} {:>11} {:>11} {:>8}", "", "p50", "p90", "p99", "count");
-        for Row { name, unit, p50, p90, p99, count, share } in &self.rows {
+        for Row { name, unit, p50, p90, p99, count, share, .. } in &self.rows {
             let [p50, p90, p99] = [p50, p90, p99].map(|value| shown(*value));
             let share = share.map(|share| format!("   {share:.1} %")).unwrap_or_default();
             println!("  {name:width$} {p50:>11} {p90:>11} {p99:>11} {count:>8}   {unit}{share}");
@@ -186,7 +192,13 @@ impl Row {
         sorted.sort_by(f64::total_cmp);
         let at = |percent: usize| percentile(&sorted, percent);
         let [p50, p90, p99] = [50, 90, 99].map(at);
-        Self { name, unit: unit.to_owned(), p50, p90, p99, count: values.len(), share: None }
+        let unit = unit.to_owned();
+        Self { name, unit, p50, p90, p99, count: values.len(), share: None, baseline: false }
+    }
+
+    /// Marks this row as what Plexus is compared with.
+    pub(crate) fn baseline(&mut self) {
+        self.baseline = true;
     }
 }
 
@@ -213,6 +225,12 @@ impl std::fmt::Display for Goal {
             Limit::None => Ok(()),
         }
     }
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    let written =
+        path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(path, text));
+    written.with_context(|| path.display().to_string())
 }
 
 /// Prints what a long benchmark is doing.

@@ -4,18 +4,18 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use clap::Args;
 use plexus_store::{Durability, SqliteStore, Store as _};
 use plexus_testkit::hub_process::HubProcess;
 use plexus_testkit::rpc::Rpc;
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 
-use crate::bench_dir;
 use crate::figures::Figures;
 use crate::permit::waits_of_one;
 use crate::report::{Limit, Report, progress};
+use crate::{bench_dir, hub_client};
 
 /// The largest ratio of the waiting times.
 const GOAL: f64 = 1.5;
@@ -38,7 +38,7 @@ pub(crate) struct RetentionArgs {
 pub(crate) async fn run(args: &RetentionArgs) -> anyhow::Result<ExitCode> {
     let mut report = Report::new(
         "retention",
-        &format!("From `respond` to the start of the tool while the hub removes {} old events", args.events),
+        "From `respond` to the start of the tool while the hub removes old events",
         "removing approvals, journals and conversations. Both hubs store the same events, and one of them removes its events from the first \
          measurement to the last.",
     );
@@ -52,13 +52,19 @@ pub(crate) async fn run(args: &RetentionArgs) -> anyhow::Result<ExitCode> {
     for round in 0..args.rounds {
         progress(&format!("round {} of {}", round + 1, args.rounds));
         let permits = args.permits / args.rounds;
-        kept.push(waits_of_one(&keeps.hub, keeps.dir.path(), round, permits).await?);
-        removed.push(waits_of_one(&removes.hub, removes.dir.path(), round, permits).await?);
+        let mut hubs = [(&keeps, &mut kept), (&removes, &mut removed)];
+        if round % 2 == 1 {
+            hubs.reverse();
+        }
+        for (hub, waits) in hubs {
+            waits.push(waits_of_one(&hub.hub, hub.dir.path(), round, permits).await?);
+        }
     }
     let left = removes.events_left(&old).await?;
     ensure!(left > 0, "the hub deleted all events before the last permit; use more --events");
-    report.times("nothing removed", &Figures::of(kept.concat()));
-    report.times("Plexus, while it removes events", &Figures::of(removed.concat()));
+    report.measures += &format!(" ({} of {} meanwhile)", before - left, args.events);
+    report.times("nothing removed", &Figures::of(kept.concat())).baseline();
+    report.times("while the hub removes events", &Figures::of(removed.concat()));
     report.values("events removed meanwhile", "events", &[(before - left) as f64]);
     let ratio = |(removed, kept): (&Vec<_>, &Vec<_>)| {
         Figures::of(removed.clone()).ratio_to(&Figures::of(kept.clone()))
@@ -94,17 +100,11 @@ impl BenchHub {
     async fn fill(&self, events: usize) -> anyhow::Result<String> {
         let rpc = self.rpc()?;
         let create = json!({"name": "old", "working_dir": self.dir.path().join("work")});
-        let session =
-            rpc.call("claudecode.create", create).await?["id"].as_str().context("an id")?.to_owned();
+        let session = hub_client::create(&rpc, create).await?;
         for steps in [json!([{"flood": {"events": events, "bytes": 300}}]), json!([{"say": "next"}])] {
             let prompt = json!({"steps": steps}).to_string();
             rpc.call("claudecode.chat_async", json!({"session_id": session, "prompt": prompt})).await?;
-            let mut status = Value::Null;
-            while status != "complete" {
-                let poll = json!({"session_id": session, "wait_ms": 10_000, "limit": 1000, "max_bytes": 16});
-                status = rpc.call("claudecode.poll", poll).await?["status"].clone();
-                ensure!(status == "running" || status == "complete", "the turn did not complete: {status}");
-            }
+            hub_client::until_complete(&rpc, ("session_id", &session)).await?;
         }
         Ok(session)
     }

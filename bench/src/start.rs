@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::figures::Figures;
 use crate::report::{Limit, Report, progress};
 use crate::stored_history::{self, HistorySize};
-use crate::{bench_dir, held_agents, memory};
+use crate::{bench_dir, held_agents, hub_client, memory};
 
 #[derive(Args)]
 pub(crate) struct StartArgs {
@@ -49,8 +49,9 @@ pub(crate) async fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
     let mut report = Report::new(
         "start",
         "From the start of the hub's process until it is ready",
-        "a cold page cache, the first start with the history (it may merge the log of the writes), the check of a real Claude Code's version, and the end of the previous hub. A ready hub accepts requests; it \
-         attaches to the agents of an earlier hub after that, so a row of its own has the time until one of them has an answer and ends its turn. \
+        "a cold page cache, the first start with the history (it may checkpoint the write-ahead log), the check of a real Claude Code's \
+         version, and the end of the previous hub. A hub is ready when it accepts requests. It attaches to the agents of an earlier hub after that; the \
+         bar \"one answered\" is the time until one of them has its answer and ends its turn. \
          Memory is the resident memory of the hub without keepers and agents.",
     );
     empty(&mut report, args).await?;
@@ -77,7 +78,7 @@ async fn empty(report: &mut Report, args: &StartArgs) -> anyhow::Result<()> {
             memories.push(memory::resident(hub.pid())? / MIB);
         }
     }
-    report.times("Plexus, empty data directory", &Figures::of(times.clone()));
+    report.times("empty data directory", &Figures::of(times.clone()));
     report.goal("p50, empty data directory", "ms", &in_ms(&times), Limit::AtMost(EMPTY_MS));
     report.values("idle memory, empty data directory", "MiB", &memories);
     report.goal("idle memory, empty data directory", "MiB", &memories, Limit::AtMost(20.0));
@@ -97,7 +98,7 @@ async fn with_history(report: &mut Report, args: &StartArgs) -> anyhow::Result<(
     tokio::time::sleep(IDLE).await;
     let memory = memory::resident(hub.pid())? / MIB;
     let name = format!("{} approvals, {} events", args.history.approvals, args.history.events);
-    report.times(format!("Plexus, {name}"), &Figures::of(times.clone()));
+    report.times(name.clone(), &Figures::of(times.clone()));
     report.goal(format!("p50, {name}"), "ms", &in_ms(&times), Limit::AtMost(HISTORY_MS));
     report.values(format!("idle memory, {name}"), "MiB", &[memory]);
     Ok(())
@@ -123,12 +124,12 @@ async fn with_keepers(report: &mut Report, args: &StartArgs) -> anyhow::Result<(
         answered.push(started.elapsed());
     }
     hub.down(held_agents::DOWN_LIMIT).await?;
-    report.times(format!("Plexus, killed, {keepers} agents"), &Figures::of(ready.clone()));
-    report.times(format!("Plexus, killed, {keepers} agents, one answered"), &Figures::of(answered));
+    report.times(format!("restart after SIGKILL, {keepers} agents"), &Figures::of(ready.clone()));
+    report.times(format!("restart after SIGKILL, {keepers} agents, one answered"), &Figures::of(answered));
     // For very few agents, the start itself is the larger part.
     let limit = (PER_KEEPER_MS * keepers as f64).max(HISTORY_MS);
     report.goal(
-        format!("p50, killed, {keepers} agents (2 s for 1000)"),
+        format!("p50, restart after SIGKILL with {keepers} agents (goal: 2 ms per agent)"),
         "ms",
         &in_ms(&ready),
         Limit::AtMost(limit),
@@ -152,15 +153,9 @@ async fn pending(hub: &HubProcess) -> anyhow::Result<Vec<Value>> {
 async fn answer(hub: &HubProcess, approval: &Value) -> anyhow::Result<()> {
     let rpc = Rpc::new(hub.url(), &hub.token()?);
     rpc.call("loopback.respond", json!({"approval_id": approval["id"], "approve": true})).await?;
-    let started = Instant::now();
-    loop {
-        let poll = json!({"session_id": approval["session_id"], "wait_ms": 1000, "limit": 1000});
-        let status = rpc.call("claudecode.poll", poll).await?["status"].clone();
-        if status == "complete" {
-            return Ok(());
-        }
-        ensure!(started.elapsed() < LIMIT, "the turn did not complete: {status}");
-    }
+    let session = approval["session_id"].as_str().context("an approval has a session")?;
+    let complete = hub_client::until_complete(&rpc, ("session_id", session));
+    tokio::time::timeout(LIMIT, complete).await.context("the turn did not complete")?
 }
 
 /// In milliseconds.

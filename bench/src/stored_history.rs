@@ -26,7 +26,7 @@ pub(crate) struct HistorySize {
     pub(crate) approvals: usize,
 
     /// Events in the history, in addition to those of the approvals
-    #[arg(long, default_value_t = 1_000_000)]
+    #[arg(long, default_value_t = Self::EVENTS)]
     pub(crate) events: usize,
 
     /// Mean bytes of text in each of these events; they have half as many to one and a half times as many
@@ -35,6 +35,9 @@ pub(crate) struct HistorySize {
 }
 
 impl HistorySize {
+    /// The events of a complete run.
+    pub(crate) const EVENTS: usize = 1_000_000;
+
     fn turns(self) -> usize {
         self.events.div_ceil(EVENTS_PER_TURN).max(1)
     }

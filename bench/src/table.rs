@@ -55,7 +55,7 @@ fn sections(reports: &[Report]) -> String {
             report.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
         let _ = write!(
             text,
-            "\n`{}` on {} ({} cores, {} GiB, {}, Linux {}); {}.\n",
+            "\n`{}` on {} ({} cores, {} GiB, {}, Linux {}); {}, {}.\n",
             report.command.trim_end(),
             machine.processor,
             machine.cores,
@@ -63,6 +63,7 @@ fn sections(reports: &[Report]) -> String {
             machine.disk,
             machine.kernel,
             versions.join(", "),
+            machine.compiler,
         );
     }
     text + "\n"
@@ -113,7 +114,9 @@ mod tests {
         };
         let value = |name: &str, goal: &str| -> anyhow::Result<f64> {
             let text = std::fs::read_to_string(root().join(format!("bench/results/{name}.json")))?;
-            Ok(serde_json::from_str::<Report>(&text)?.value_of(goal))
+            let report: Report = serde_json::from_str(&text)?;
+            let goal = report.goals.iter().find(|known| known.what == goal).context(goal.to_owned())?;
+            Ok(goal.value)
         };
         let call = value("tool-call", "Plexus, control, full, compared with instant host")?;
         let permit = value("permit", "Plexus, full, 1 open, p50")?;
@@ -124,7 +127,7 @@ mod tests {
             ("tool-call", format!("| {call:.2} × |")),
             ("permit", format!("| {permit:.1} ms |")),
             ("start", format!("| {start:.0} ms, {memory:.0} MiB |")),
-            ("parent-cost", format!("| {parent:.0} % |")),
+            ("parent-cost", format!("| {parent:.0} % of the tokens |")),
         ] {
             assert!(row(name)?.contains(&figure), "{figure} is measured, but README.md has {}", row(name)?);
         }

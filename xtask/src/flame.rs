@@ -96,7 +96,7 @@ fn stacks(recordings: &Path) -> anyhow::Result<String> {
 
 fn draw(stacks: &str, name: &str, file: &Path) -> anyhow::Result<()> {
     let mut options = flamegraph::Options::default();
-    options.title = format!("Processor time of the hub in `cargo xtask bench {name}`");
+    options.title = format!("Processor time of the hub in `cargo xtask flame {name}`");
     options.min_width = MIN_WIDTH;
     options.hash = true;
     let svg = BufWriter::new(File::create(file).with_context(|| file.display().to_string())?);
@@ -113,7 +113,7 @@ mod tests {
         let file = dir.path().join("flame.svg");
         draw("hub;commit;sync 999\nhub;rare 1\n", "decisions", &file).unwrap();
         let svg = std::fs::read_to_string(file).unwrap();
-        assert!(svg.contains("sync") && svg.contains("bench decisions"), "{svg}");
+        assert!(svg.contains("sync") && svg.contains("flame decisions"), "{svg}");
         assert!(!svg.contains("rare"), "{svg}");
     }
 }

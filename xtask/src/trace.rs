@@ -18,5 +18,8 @@ pub struct TraceArgs {
 
 /// Runs the command.
 pub fn run(workspace: &Workspace, args: TraceArgs) -> anyhow::Result<()> {
-    bench::run(workspace, &BenchArgs { repeat: 1, name: Some("trace".to_owned()), args: args.args })
+    bench::run(
+        workspace,
+        &BenchArgs { repeat: 1, publish: false, name: Some("trace".to_owned()), args: args.args },
+    )
 }

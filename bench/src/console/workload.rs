@@ -4,10 +4,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use plexus_testkit::hub_process::HubProcess;
 use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
+
+use crate::hub_client;
 
 /// Open approvals of one session.
 const CALLS: usize = 50;
@@ -27,12 +29,7 @@ pub(super) async fn create(
     let flood = json!([{"flood": {"events": events, "bytes": 80}}, {"say": LAST_TEXT}]);
     let session = start(&rpc, dir, "talker", &flood).await?;
     let created = async {
-        let mut status = Value::Null;
-        while status != "complete" {
-            let poll = json!({"session_id": session, "wait_ms": 10_000, "limit": 1000, "max_bytes": 16});
-            status = rpc.call("claudecode.poll", poll).await?["status"].clone();
-            ensure!(status == "running" || status == "complete", "the turn did not complete: {status}");
-        }
+        hub_client::until_complete(&rpc, ("session_id", &session)).await?;
         for number in 0..approvals.div_ceil(CALLS) {
             let calls = (number * CALLS..approvals.min((number + 1) * CALLS))
                 .map(|call| json!({"tool": "Bash", "input": {"command": format!("npm test part-{call}")}}));
@@ -53,5 +50,5 @@ pub(super) async fn create(
 async fn start(rpc: &Rpc, dir: &Path, name: &str, steps: &Value) -> anyhow::Result<String> {
     let prompt = json!({"steps": steps}).to_string();
     let create = json!({"name": name, "working_dir": dir.join("work"), "prompt": prompt});
-    Ok(rpc.call("claudecode.create", create).await?["id"].as_str().context("an id")?.to_owned())
+    hub_client::create(rpc, create).await
 }

@@ -36,7 +36,7 @@ struct Measured {
 }
 
 /// The ways to decide, and their goals in decisions per second.
-const IN_PROCESS: (&str, f64) = ("in the process", 5_000.0);
+const IN_PROCESS: (&str, f64) = ("the approval book without a hub", 5_000.0);
 const OVER_HTTP: (&str, f64) = ("over HTTP", 2_000.0);
 
 pub(crate) async fn run(args: &DecisionsArgs) -> anyhow::Result<ExitCode> {
@@ -60,7 +60,7 @@ pub(crate) async fn run(args: &DecisionsArgs) -> anyhow::Result<ExitCode> {
     for ((name, goal), [full, normal]) in [IN_PROCESS, OVER_HTTP].into_iter().zip(&measured) {
         let rates = |measured: &[Measured]| measured.iter().map(|round| round.rate).collect::<Vec<f64>>();
         for (durability, rates) in [(Durability::Full, rates(full)), (Durability::Normal, rates(normal))] {
-            report.values(format!("Plexus, {name}, {}", setting(durability)), "/s", &rates);
+            report.values(format!("{name}, {}", setting(durability)), "/s", &rates);
             report.goal(format!("{name}, {}", setting(durability)), "/s", &rates, Limit::AtLeast(goal));
         }
         let ratios: Vec<f64> =
@@ -72,8 +72,7 @@ pub(crate) async fn run(args: &DecisionsArgs) -> anyhow::Result<ExitCode> {
         let most = cores as f64 * 1000.0 / time;
         let text = format!(
             "A decision {name} takes {} ms of processor time in all threads and processes together (`/proc/stat`), with which {cores} busy cores \
-             make {} decisions per second. The cores are busy for {:.0} % of the time and wait for the rest: one thread writes, and a decision takes \
-             three commits, one after the other.",
+             make {} decisions per second. The cores are busy for {:.0} % of the time. A decision takes three commits, one after the other, and one thread makes all commits.",
             shown(time),
             shown(most),
             median_of(&rates(full)) / most * 100.0,

@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 
 use crate::bench_dir::{self, setting};
 use crate::decisions::Measured;
+use crate::hub_client::next_approval;
 use crate::kept_connection::KeptConnection;
 use crate::outside_agent;
 use crate::processor_time::Stopwatch;
@@ -59,13 +60,9 @@ pub(super) async fn measure(
 
 /// Reads the ids of new approvals.
 async fn listen(mut listener: Listener, requested: mpsc::UnboundedSender<Value>) -> anyhow::Result<()> {
-    while let Some(event) = listener.next().await? {
-        let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
-        if data["type"] == "asked" {
-            requested.send(data["approval"]["id"].clone())?;
-        }
+    loop {
+        requested.send(next_approval(&mut listener).await?["id"].take())?;
     }
-    Ok(())
 }
 
 async fn answer(

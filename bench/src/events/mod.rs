@@ -79,7 +79,10 @@ fn report(lines: usize, bytes: u64, readers: &[Reader], measured: &HashMap<Reade
         measured.get(&reader).into_iter().flatten().map(|round| round.rate).collect()
     };
     for &reader in readers {
-        report.values(reader.to_string(), "/s", &of(reader));
+        let row = report.values(reader.to_string(), "/s", &of(reader));
+        if !matches!(reader, Reader::Plexus(_)) {
+            row.baseline();
+        }
     }
     for &reader in readers.iter().filter(|reader| matches!(reader, Reader::Plexus(_))) {
         report.goal(reader.to_string(), "/s", &of(reader), Limit::AtLeast(GOAL));
@@ -88,8 +91,8 @@ fn report(lines: usize, bytes: u64, readers: &[Reader], measured: &HashMap<Reade
         let (time, cores) = (median_of(&times), report.machine.cores);
         let most = cores as f64 * 1000.0 / time;
         let text = format!(
-            "{reader}: an event takes {} ms of processor time in agent, keeper, hub and listener together (`/proc/stat`, with the start of the hub). With that, \
-             {cores} busy cores process {} events per second. They are busy for {:.0} % of the time: one thread writes.",
+            "{reader}: an event takes {} ms of processor time in agent, keeper, hub and listener together (`/proc/stat`). {cores} busy cores would process \
+             {} events per second with that. They are busy for {:.0} % of the time; one thread writes all events to the database.",
             shown(time),
             shown(most),
             median_of(&of(reader)) / most * 100.0,

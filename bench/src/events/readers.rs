@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use crate::bench_dir::{self, LOG, setting};
 use crate::events::bare_store;
+use crate::hub_client::{self, now_ns};
 use crate::peers::Sdk;
-use crate::permit::now_ns;
 use crate::processor_time::Stopwatch;
 
 /// The time limit for reading the recording once.
@@ -28,7 +28,7 @@ const RECORDED: [&str; 3] = [r#""type":"content""#, r#""type":"tool_use""#, r#""
 pub(super) enum Reader {
     Plexus(Durability),
     Sdk(Sdk),
-    /// SQLite alone: the most that a program can reach that stores every event.
+    /// SQLite alone: it parses the lines and inserts them, in one thread.
     BareStore,
 }
 
@@ -62,10 +62,8 @@ impl Reader {
                 Self::BareStore => store(dir.path().to_owned(), recording.to_owned()).await,
             }
         };
-        let processor = Stopwatch::start()?;
-        let Read { count, start_ns, end_ns } =
+        let Read { count, start_ns, end_ns, processor_ms } =
             tokio::time::timeout(LIMIT, reading).await.with_context(|| format!("{self}: too slow"))??;
-        let processor_ms = processor.ms_per(lines)?;
         ensure!(count == lines, "{self}: {count} events instead of {lines}");
         let taken = end_ns.checked_sub(start_ns).context("the reader ended before the CLI started")?;
         Ok(Measured { rate: lines as f64 / Duration::from_nanos(taken).as_secs_f64(), processor_ms })
@@ -80,6 +78,8 @@ struct Read {
     start_ns: u64,
     /// The monotonic clock at the end.
     end_ns: u64,
+    /// The processor time per line from the start to the end, in milliseconds. It is measured only for Plexus.
+    processor_ms: f64,
 }
 
 /// The monotonic clock at which the fake CLI started to write.
@@ -94,9 +94,10 @@ async fn listen(dir: &Path, durability: Durability, prompt: &str) -> anyhow::Res
     let hub = bench_dir::start_hub(dir, &format!("durability = \"{}\"\n", setting(durability))).await?;
     let rpc = Rpc::new(hub.url(), &hub.token()?);
     let create = json!({"name": "reader", "working_dir": dir.join("work")});
-    let session = rpc.call("claudecode.create", create).await?["id"].as_str().context("an id")?.to_owned();
+    let session = hub_client::create(&rpc, create).await?;
     let path = format!("/sessions/{session}/events");
     let mut listener = Listener::open(hub.url(), &path, &hub.token()?, None).await?;
+    let processor = Stopwatch::start()?;
     rpc.call("claudecode.chat_async", json!({"session_id": session, "prompt": prompt})).await?;
     let (mut count, mut number) = (0, 0);
     loop {
@@ -107,7 +108,8 @@ async fn listen(dir: &Path, durability: Durability, prompt: &str) -> anyhow::Res
         count += usize::from(RECORDED.iter().any(|kind| event.data.contains(kind)));
         ensure!(!event.data.contains(r#""type":"error""#), "the turn failed: {}", event.data);
         if event.data.contains(r#""type":"complete""#) {
-            return Ok(Read { count, start_ns: start_ns(dir)?, end_ns: now_ns() });
+            let (end_ns, processor_ms) = (now_ns(), processor.ms_per(count)?);
+            return Ok(Read { count, start_ns: start_ns(dir)?, end_ns, processor_ms });
         }
     }
 }
@@ -127,12 +129,12 @@ async fn read_with(sdk: Sdk, dir: &Path, prompt: &str) -> anyhow::Result<Read> {
     let count = read["messages"].as_u64().and_then(|count| usize::try_from(count).ok());
     let end_ns = read["end_ns"].as_str().and_then(|end| end.parse().ok());
     let (count, end_ns) = count.zip(end_ns).context("no count or no time")?;
-    Ok(Read { count, start_ns: start_ns(dir)?, end_ns })
+    Ok(Read { count, start_ns: start_ns(dir)?, end_ns, processor_ms: f64::NAN })
 }
 
 /// Reads the recording itself, and stores it.
 async fn store(dir: PathBuf, recording: PathBuf) -> anyhow::Result<Read> {
     let start_ns = now_ns();
     let count = tokio::task::spawn_blocking(move || bare_store::parse_and_insert(&dir, &recording)).await??;
-    Ok(Read { count, start_ns, end_ns: now_ns() })
+    Ok(Read { count, start_ns, end_ns: now_ns(), processor_ms: f64::NAN })
 }

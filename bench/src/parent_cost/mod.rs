@@ -107,8 +107,8 @@ fn report(calls: usize, version: &str, costs: &[Vec<Cost>]) -> Report {
             "What a parent agent reads while Claude Code {version} makes {calls} tool calls (read a file of 9 KB, edit it, run tests that print 2 KB) with {approvals} approvals"
         ),
         "the list of the hub's tools, the JSON-RPC and MCP envelopes, the parent's own thinking, and approvals that escalate. The share \
-         depends on the sizes of files and outputs: it is larger if they are smaller. The stream-json output has no callbacks of the gate, \
-         because a host without Plexus has none. Tokens are those of OpenAI's o200k_base: Claude's tokenizer \
+         depends on the sizes of files and outputs: it is larger if they are smaller. The output is the raw stream-json, with its envelopes and with the copies of files that Claude Code adds to \
+         results. It has no callbacks of the gate, because a host without Plexus has none. Tokens are those of OpenAI's o200k_base: Claude's tokenizer \
          is not public.",
     );
     report.versions.push(("Claude Code".to_owned(), version.to_owned()));
@@ -122,7 +122,7 @@ fn report(calls: usize, version: &str, costs: &[Vec<Cost>]) -> Report {
             let (read, output) = (of(|cost| &cost.supervised.read), of(|cost| &cost.output));
             let written = of(|cost| &cost.supervised.written);
             let unit = unit.name();
-            report.values(format!("{way}: output of the child"), unit, &output);
+            report.values(format!("{way}: output of the child"), unit, &output).baseline();
             report.values(format!("{way}: read by the parent"), unit, &read);
             report.values(format!("{way}: written by the parent"), unit, &written);
             let shares = read.iter().zip(&output).map(|(read, output)| read / output * 100.0);

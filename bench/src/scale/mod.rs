@@ -81,8 +81,8 @@ async fn open_permits(report: &mut Report, args: &ScaleArgs, open: usize) -> any
     let all = |times: fn(&Measured) -> &Vec<Duration>| {
         Figures::of(rounds.iter().flat_map(times).copied().collect())
     };
-    report.times(format!("decision, 1 open (before {open})"), &all(|round| &round.alone));
-    report.times(format!("Plexus, decision, {open} open"), &all(|round| &round.among_open));
+    report.times(format!("decision, 1 open (before {open})"), &all(|round| &round.alone)).baseline();
+    report.times(format!("decision, {open} open"), &all(|round| &round.among_open));
     report.times(format!("loopback.pending, {open} open"), &all(|round| &round.pending));
     report.times(format!("claudecode.list, {open} open"), &all(|round| &round.list));
     let memory: Vec<f64> = rounds.iter().map(|round| round.memory / 1000.0).collect();
@@ -96,8 +96,8 @@ async fn open_permits(report: &mut Report, args: &ScaleArgs, open: usize) -> any
     let what = format!("the hub's memory per open permit, {open} open");
     report.goal(what, "kB", &memory, Limit::AtMost(15.0));
     let text = format!(
-        "With {open} open, {} kB of the memory of a permit are its connection: an idle connection takes as much (in the picture). It contains \
-         two buffers of hyper of 8 KiB, which cannot be smaller.",
+        "With {open} open, {} kB of the memory of a permit are its connection: an idle connection takes as much (measured before the permits, in the \
+         plot). hyper allocates at least 8 KiB for each of its two buffers; only the pages in use are resident.",
         shown(median_of(&of_connection)),
     );
     report.limit_of(&format!("per open permit, {open} open"), text);

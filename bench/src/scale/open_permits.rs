@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
 use super::{SETTLE, ScaleArgs, list_times};
+use crate::hub_client::requested_approval;
 use crate::kept_connection::KeptConnection;
 use crate::report::progress;
 use crate::{bench_dir, memory, outside_agent};
@@ -77,7 +78,7 @@ pub(super) async fn measure(open: usize, args: &ScaleArgs) -> anyhow::Result<Mea
     }
     // The first connections also grow what all of them share.
     let connection_memory = match idle_memory.as_slice() {
-        [first, all] => (all - first) / (MAX_IDLE - FIRST_IDLE) as f64,
+        [first, all] => (all - first) / (held.min(MAX_IDLE) - held.min(FIRST_IDLE)) as f64,
         _ => f64::NAN,
     };
     let mut agents = JoinSet::new();
@@ -172,8 +173,9 @@ impl Probe {
         tokio::spawn(async move {
             // Ends with the hub or with the probe.
             while let Ok(Some(event)) = listener.next().await {
-                let mut data: Value = serde_json::from_str(&event.data).unwrap_or_default();
-                if data["type"] == "asked" && published.send(data["approval"].take()).is_err() {
+                if let Some(approval) = requested_approval(&event.data)
+                    && published.send(approval).is_err()
+                {
                     break;
                 }
             }

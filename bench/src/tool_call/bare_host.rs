@@ -1,4 +1,4 @@
-//! Children without Plexus: ungated, and under a host that allows every call at once from memory. Both start Claude Code with the
+//! Children without Plexus: ungated, and under a host that allows every call at once from memory. All start Claude Code with the
 //! arguments that the hub uses, so that only the gate differs. The host stores nothing and starts no sandbox.
 
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -7,7 +7,10 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 use plexus_agent::{Conversation, LaunchLine, PromptTool, SlashCommands};
-use plexus_claude::{Gate, GateAnswer, Initialize, ResumedSystemPrompt, reply_gate, user_message};
+use plexus_claude::{
+    Gate, GateAnswer, Initialize, PermissionResult, ResumedSystemPrompt, reply_gate, reply_permission,
+    user_message,
+};
 use plexus_testkit::clean_env;
 use serde_json::{Map, Value};
 use tokio::task::JoinSet;
@@ -15,12 +18,29 @@ use tokio::task::JoinSet;
 use super::Work;
 use super::call_model::prompt;
 
+/// Which calls Claude Code asks the host about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asks {
+    /// None: its own rules allow them.
+    Nothing,
+    /// Every call, in a callback of a hook, as it asks the hub.
+    EveryCall,
+    /// The calls that its own rules do not allow, with `can_use_tool`, as it asks the SDKs.
+    Permission,
+}
+
+impl Asks {
+    fn gate(self) -> Gate {
+        if self == Self::EveryCall { Gate::Callback } else { Gate::Disabled }
+    }
+}
+
 /// Runs all children, each in a thread of its own.
-pub(super) async fn run(work: Work, gate: Gate) -> anyhow::Result<()> {
+pub(super) async fn run(work: Work, asks: Asks) -> anyhow::Result<()> {
     let mut threads = JoinSet::new();
     for child in work.children.clone() {
         let work = work.clone();
-        threads.spawn_blocking(move || run_one(&work, child, gate));
+        threads.spawn_blocking(move || run_one(&work, child, asks));
     }
     while let Some(ended) = threads.join_next().await {
         ended??;
@@ -39,12 +59,12 @@ impl Drop for Killed {
     }
 }
 
-fn run_one(work: &Work, child: usize, gate: Gate) -> anyhow::Result<()> {
+fn run_one(work: &Work, child: usize, asks: Asks) -> anyhow::Result<()> {
     let cwd = work.dir.join("work");
     let mcp_config = work.dir.join(format!("mcp-{child}.json"));
     std::fs::write(&mcp_config, r#"{"mcpServers":{}}"#)?;
     let mut claude = Command::new(&work.claude);
-    claude.args(arguments(&cwd, &mcp_config, gate));
+    claude.args(arguments(&cwd, &mcp_config, asks));
     claude.env_clear().envs(clean_env(&work.dir.join("home"), &work.model_url));
     claude.envs([
         ("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS", "1"),
@@ -56,8 +76,12 @@ fn run_one(work: &Work, child: usize, gate: Gate) -> anyhow::Result<()> {
     let mut stdin = process.0.stdin.take().context("stdin")?;
     let stdout = process.0.stdout.take().context("stdout")?;
     let no_agents = Map::new();
-    let initialize =
-        Initialize { gate, hooks: &[], agents: &no_agents, system_prompt: ResumedSystemPrompt::Recorded };
+    let initialize = Initialize {
+        gate: asks.gate(),
+        hooks: &[],
+        agents: &no_agents,
+        system_prompt: ResumedSystemPrompt::Recorded,
+    };
     send(&mut stdin, &initialize.line("1"))?;
     let uuid = format!("00000000-0000-4000-8000-{child:012}");
     send(&mut stdin, &user_message(&uuid, &prompt(child), &[], None))?;
@@ -66,8 +90,7 @@ fn run_one(work: &Work, child: usize, gate: Gate) -> anyhow::Result<()> {
         match line["type"].as_str() {
             Some("control_request") => {
                 let id = line["request_id"].as_str().context("a request has an id")?;
-                ensure!(line["request"]["subtype"] == "hook_callback", "unexpected request: {line}");
-                send(&mut stdin, &reply_gate(id, &GateAnswer::Allow { reason: "allowed".to_owned() }))?;
+                send(&mut stdin, &allow(id, &line["request"])?)?;
             }
             Some("result") => {
                 ensure!(line["subtype"] == "success", "the turn failed: {line}");
@@ -79,11 +102,22 @@ fn run_one(work: &Work, child: usize, gate: Gate) -> anyhow::Result<()> {
     anyhow::bail!("claude ended before its turn")
 }
 
-fn arguments(cwd: &Path, mcp_config: &Path, gate: Gate) -> Vec<String> {
+fn allow(id: &str, request: &Value) -> anyhow::Result<String> {
+    Ok(match request["subtype"].as_str() {
+        Some("hook_callback") => reply_gate(id, &GateAnswer::Allow { reason: "allowed".to_owned() }),
+        Some("can_use_tool") => {
+            let updated_input = request["input"].as_object().context("a call has an input")?.clone();
+            reply_permission(id, &PermissionResult::Allow { updated_input, updated_permissions: Vec::new() })
+        }
+        _ => anyhow::bail!("unexpected request: {request}"),
+    })
+}
+
+fn arguments(cwd: &Path, mcp_config: &Path, asks: Asks) -> Vec<String> {
     let line = LaunchLine {
         working_dir: cwd.to_owned(),
         permission_mode: "default".to_owned(),
-        prompt_tool: (gate == Gate::Callback).then_some(PromptTool::Stdio),
+        prompt_tool: (asks != Asks::Nothing).then_some(PromptTool::Stdio),
         mcp_config: mcp_config.to_owned(),
         conversation: Conversation::New(uuid::Uuid::new_v4().to_string()),
         model: None,
@@ -95,7 +129,7 @@ fn arguments(cwd: &Path, mcp_config: &Path, gate: Gate) -> Vec<String> {
         max_budget_usd: None,
     };
     let mut args = line.args();
-    if gate == Gate::Disabled {
+    if asks == Asks::Nothing {
         args.push("--allowedTools=Bash".to_owned());
     }
     args

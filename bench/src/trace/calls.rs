@@ -14,8 +14,9 @@ use serde_json::{Value, json};
 use super::marks::{self, Mark};
 use super::run_files::{self, Exchange};
 use crate::bench_dir;
+use crate::hub_client::{next_approval, now_ns, until_complete};
 use crate::kept_connection::KeptConnection;
-use crate::permit::{child_params, next_approval, now_ns, until_complete};
+use crate::permit::child_params;
 
 /// Calls that are not measured: the first ones fill caches.
 const NOT_COUNTED: usize = 20;
@@ -67,10 +68,10 @@ pub(super) async fn run(marks: Marks, calls: usize) -> anyhow::Result<Vec<Call>>
     let mut listener = Listener::open(hub.url(), "/events", &hub.token()?, None).await?;
     let answered = answered.await?;
     let mut decided = answer(&hub, &mut listener, steps).await?;
-    until_complete(&rpc, "answered").await?;
+    until_complete(&rpc, ("name", "answered")).await?;
     rpc.call("policy.add", json!({"rules": [{"rule": "Step", "effect": "allow"}]})).await?;
     let allowed = rpc.call("claudecode.create", child_params("allowed", dir.path(), steps)).await?;
-    until_complete(&rpc, "allowed").await?;
+    until_complete(&rpc, ("name", "allowed")).await?;
     let ran = ran(&std::fs::read_to_string(dir.path().join(bench_dir::LOG))?)?;
     ensure!(ran.len() == 2 * steps, "{} of {} calls ran", ran.len(), 2 * steps);
     let hub_marks = hub_marks(&hub, marks, ran.last().map_or(0, |ran| ran.read_at)).await?;
