@@ -48,7 +48,7 @@ impl Recorded {
     fn args(self) -> &'static [&'static str] {
         match self {
             Self::ToolCall => &["--rounds", "1", "--only", "Plexus, control, full"],
-            Self::Decisions => &["--rounds", "1"],
+            Self::Decisions => &["--rounds", "1", "--only", "over HTTP, full"],
         }
     }
 }

@@ -25,6 +25,10 @@ pub(crate) struct DecisionsArgs {
     /// Number of alternations
     #[arg(long, default_value_t = 3)]
     rounds: usize,
+
+    /// Only measurements whose name contains this text, such as `over HTTP, full`
+    #[arg(long)]
+    only: Option<String>,
 }
 
 /// A measurement.
@@ -50,28 +54,42 @@ pub(crate) async fn run(args: &DecisionsArgs) -> anyhow::Result<ExitCode> {
          machine's cores.",
     );
     let mut measured = [[Vec::new(), Vec::new()], [Vec::new(), Vec::new()]];
+    let wants = |name: &str, durability| {
+        let name = format!("{name}, {}", setting(durability));
+        args.only.as_ref().is_none_or(|only| name.contains(only))
+    };
     for round in 0..args.rounds {
         for (at, durability) in [Durability::Full, Durability::Normal].into_iter().enumerate() {
             progress(&format!("round {} of {}: {}", round + 1, args.rounds, setting(durability)));
-            measured[0][at].push(in_process::measure(durability, args.clients, args.decisions).await?);
-            measured[1][at].push(over_http::measure(durability, args.clients, args.decisions / 2).await?);
+            if wants(IN_PROCESS.0, durability) {
+                measured[0][at].push(in_process::measure(durability, args.clients, args.decisions).await?);
+            }
+            if wants(OVER_HTTP.0, durability) {
+                measured[1][at].push(over_http::measure(durability, args.clients, args.decisions / 2).await?);
+            }
         }
     }
     for ((name, goal), [full, normal]) in [IN_PROCESS, OVER_HTTP].into_iter().zip(&measured) {
         let rates = |measured: &[Measured]| measured.iter().map(|round| round.rate).collect::<Vec<f64>>();
         for (durability, rates) in [(Durability::Full, rates(full)), (Durability::Normal, rates(normal))] {
+            if rates.is_empty() {
+                continue;
+            }
             report.values(format!("{name}, {}", setting(durability)), "/s", &rates);
             report.goal(format!("{name}, {}", setting(durability)), "/s", &rates, Limit::AtLeast(goal));
         }
         let ratios: Vec<f64> =
             full.iter().zip(normal).map(|(full, normal)| full.rate / normal.rate).collect();
+        if ratios.is_empty() {
+            continue;
+        }
         report.goal(format!("{name}, full compared with normal"), "×", &ratios, Limit::AtLeast(0.8));
         let times: Vec<f64> = full.iter().map(|round| round.processor_ms).collect();
         report.values(format!("processor time per decision, {name}"), "ms", &times);
         let (time, cores) = (median_of(&times), report.machine.cores);
         let most = cores as f64 * 1000.0 / time;
         let text = format!(
-            "A decision {name} takes {} ms of processor time in all threads and processes together (`/proc/stat`), with which {cores} busy cores \
+            "{name}: a decision takes {} ms of processor time in all threads and processes together (`/proc/stat`), with which {cores} busy cores \
              make {} decisions per second. The cores are busy for {:.0} % of the time. A decision takes three commits, one after the other, and one thread makes all commits.",
             shown(time),
             shown(most),
