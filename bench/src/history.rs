@@ -105,7 +105,6 @@ struct BenchHub {
     hub: HubProcess,
     dir: TempDir,
     polled: SessionId,
-    connection: tokio::sync::Mutex<KeptConnection>,
 }
 
 impl BenchHub {
@@ -115,9 +114,8 @@ impl BenchHub {
         let sessions = stored_history::fill(&options.data_dir, size).await?;
         let polled = *sessions.get(sessions.len() / 2).context("a session")?;
         let hub = HubProcess::start(options).await?;
-        let connection = KeptConnection::open(hub.url(), &hub.token()?).await?.into();
         hold_open(&hub, dir.path()).await?;
-        Ok(Self { hub, dir, polled, connection })
+        Ok(Self { hub, dir, polled })
     }
 
     async fn times(&self, operation: Operation, round: usize, calls: usize) -> anyhow::Result<Vec<Duration>> {
@@ -139,7 +137,8 @@ impl BenchHub {
         calls: usize,
         (field, entries): (&str, usize),
     ) -> anyhow::Result<Vec<Duration>> {
-        let mut connection = self.connection.lock().await;
+        // The hub closes a connection that is idle for long, for example while the other history is written.
+        let mut connection = KeptConnection::open(self.hub.url(), &self.hub.token()?).await?;
         let mut times = Vec::new();
         for _ in 0..calls {
             let started = Instant::now();
