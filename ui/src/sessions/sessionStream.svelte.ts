@@ -5,7 +5,7 @@
 
 import { tick } from 'svelte';
 import { errorText } from '../pure/text';
-import { call, Disconnected } from '../stores/api';
+import { call, Disconnected, RETRY } from '../stores/api';
 import { live } from '../stores/live.svelte';
 import type { EventPlace } from '../pure/route';
 import { EventPager, type EventPosition } from './eventPages';
@@ -16,8 +16,6 @@ import { itemAt, Timeline, type Item, type StoredEvent } from './timeline';
 const FIRST = 60;
 /** The most pages that are loaded to reach a place. */
 const MOST_PAGES = 300;
-/** The pause before a page is requested again, in milliseconds. */
-const RETRY = 1_000;
 
 const isBefore = (a: EventPosition, b: EventPosition) => a.turn < b.turn || (a.turn === b.turn && a.seq <= b.seq);
 
@@ -93,10 +91,10 @@ export class SessionStream {
 
   /** Reads a page, and repeats it while the hub is disconnected: nobody can scroll past the end of a list to ask for it again. */
   private async page(read: () => Promise<StoredEvent[]>): Promise<StoredEvent[]> {
-    for (;;) {
+    for (let failed = false; ; failed = true) {
       try {
         const events = await read();
-        this.error = null;
+        if (failed) this.error = null;
         return events;
       } catch (error) {
         if (!(error instanceof Disconnected)) throw error;

@@ -26,6 +26,9 @@ export class HubError extends Error {
   }
 }
 
+/** The pause before a read is repeated while the hub is disconnected, in milliseconds. */
+export const RETRY = 1_000;
+
 /** The hub could not be reached; it may be restarting. */
 export class Disconnected extends Error {}
 
