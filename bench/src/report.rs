@@ -15,8 +15,8 @@ use crate::{plot, profiler};
 const COPIES: &str = "PLEXUS_BENCH_COPIES";
 /// Set for a run with the arguments of a complete run. The results of other runs are only printed.
 const PUBLISH: &str = "PLEXUS_BENCH_PUBLISH";
-/// The exit code of a benchmark that misses a goal. A benchmark that fails ends with 1.
-const MISSED: u8 = 2;
+/// The exit code of a benchmark that misses a goal. One that fails ends with 1, and one with wrong arguments with 2.
+const MISSED: u8 = 3;
 
 /// The results of one benchmark.
 #[derive(Debug, Serialize, Deserialize)]

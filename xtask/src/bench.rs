@@ -30,7 +30,7 @@ const ALL: &[&[&str]] = &[
 ];
 
 /// The exit code of a benchmark that misses a goal.
-const MISSED: i32 = 2;
+const MISSED: i32 = 3;
 
 /// The benchmarks that compare Plexus with the Claude Agent SDKs.
 const PEERS: &[&str] = &["tool-call", "events"];
@@ -93,6 +93,7 @@ pub fn run(workspace: &Workspace, args: &BenchArgs) -> anyhow::Result<()> {
             let ended = bench.status().with_context(|| name.to_string())?;
             match ended.code() {
                 Some(0) => {}
+                Some(MISSED) if missed.contains(name) => {}
                 Some(MISSED) => missed.push(*name),
                 _ => failed.push(format!("{name}: {ended}")),
             }
@@ -106,7 +107,6 @@ pub fn run(workspace: &Workspace, args: &BenchArgs) -> anyhow::Result<()> {
             failed.push(format!("the runs do not agree: {error:#}"));
         }
     }
-    missed.dedup();
     ensure!(failed.is_empty(), "failed:\n{}", failed.join("\n"));
     ensure!(
         missed.is_empty(),

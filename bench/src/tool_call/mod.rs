@@ -318,12 +318,9 @@ fn report(args: &ToolCallArgs, version: &str, contenders: &[Contender], rounds: 
             }
         }
     }
-    if let Some(text) = parts(&report) {
-        report.limit_of("Plexus", text);
-    } else {
-        let text = "The rounds differ by more than the goals allow. `cargo xtask bench tool-call`, with one child, measures the parts.";
-        report.limit_of("Plexus", text);
-    }
+    let elsewhere = || "`cargo xtask bench tool-call`, with one child, measures the parts.".to_owned();
+    let text = parts(&report).unwrap_or_else(elsewhere);
+    report.limit_of("Plexus", text);
     report
 }
 
