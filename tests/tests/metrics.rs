@@ -50,15 +50,20 @@ async fn figures(world: &World) -> anyhow::Result<BTreeMap<String, f64>> {
 
 /// Waits until the figure has this value.
 async fn becomes(world: &World, name: &str, wanted: f64) -> anyhow::Result<BTreeMap<String, f64>> {
+    become_these(world, &[(name, wanted)]).await
+}
+
+/// Waits until all figures have these values. A reader of the store can see a commit shortly before it is counted.
+async fn become_these(world: &World, wanted: &[(&str, f64)]) -> anyhow::Result<BTreeMap<String, f64>> {
     let deadline = Instant::now() + LIMIT;
     loop {
         let all = figures(world).await?;
-        let is = *all.get(name).with_context(|| format!("{name} in {all:#?}"))?;
-        if is == wanted {
+        let wrong: Vec<_> = wanted.iter().filter(|(name, value)| all.get(*name) != Some(value)).collect();
+        if wrong.is_empty() {
             return Ok(all);
         }
         if Instant::now() > deadline {
-            bail!("{name} is {is}, not {wanted}");
+            bail!("expected {wrong:?} in {all:#?}");
         }
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
@@ -76,34 +81,51 @@ async fn metrics_change_with_the_events_they_describe() -> anyhow::Result<()> {
     let steps = json!([{"tool": "Bash", "input": {"command": "true"}}, {"say": "done"}]);
     let session = world.create("asks", json!({"prompt": script(&steps)})).await?;
     world.asked(&session).await?;
-    let asked = figures(&world).await?;
-    assert_eq!((asked["plexus_sessions"], asked["plexus_children"]), (1.0, 1.0));
-    assert_eq!((asked["plexus_approvals_open"], asked["plexus_approvals_asked_total"]), (1.0, 1.0));
+    let asked = become_these(
+        &world,
+        &[
+            ("plexus_sessions", 1.0),
+            ("plexus_children", 1.0),
+            ("plexus_approvals_open", 1.0),
+            ("plexus_approvals_asked_total", 1.0),
+            ("plexus_journal_lag_bytes", 0.0),
+        ],
+    )
+    .await?;
     assert!(asked["plexus_store_commit_seconds_count"] > fresh["plexus_store_commit_seconds_count"]);
     assert!(asked["plexus_store_commit_seconds_sum"] > 0.0);
-    becomes(&world, "plexus_journal_lag_bytes", 0.0).await?;
 
     // The next hub knows the gauges. Its counters start at zero.
     world.hub.kill9().await?;
     world.hub.restart().await?;
     world.door = Box::new(plexus_testkit::rpc::Rpc::new(world.hub.url(), &world.hub.token()?));
-    let again = figures(&world).await?;
-    assert_eq!((again["plexus_sessions"], again["plexus_approvals_open"]), (1.0, 1.0));
-    assert_eq!((again["plexus_children"], again["plexus_approvals_asked_total"]), (1.0, 0.0));
+    let known = [
+        ("plexus_sessions", 1.0),
+        ("plexus_children", 1.0),
+        ("plexus_approvals_open", 1.0),
+        ("plexus_approvals_asked_total", 0.0),
+    ];
+    become_these(&world, &known).await?;
 
     let (_, approval) = world.asked(&session).await?;
     world.allow(&approval).await?;
     world.ended(&session).await?;
-    let done = figures(&world).await?;
-    assert_eq!((done["plexus_approvals_open"], done["plexus_approvals_oldest_seconds"]), (0.0, 0.0));
-    assert_eq!(done[r#"plexus_decision_seconds_count{answer="allowed"}"#], 1.0);
-    assert_eq!(done[r#"plexus_turns_total{outcome="complete"}"#], 1.0);
+    let done = [
+        ("plexus_approvals_open", 0.0),
+        ("plexus_approvals_oldest_seconds", 0.0),
+        (r#"plexus_decision_seconds_count{answer="allowed"}"#, 1.0),
+        (r#"plexus_turns_total{outcome="complete"}"#, 1.0),
+    ];
+    become_these(&world, &done).await?;
 
     let failing = world.create("fails", json!({"prompt": script(&json!([{"exit": 3}]))})).await?;
     world.ended(&failing).await?;
-    let failed = figures(&world).await?;
-    assert_eq!(failed[r#"plexus_turns_total{outcome="failed"}"#], 1.0);
-    assert_eq!((failed["plexus_sessions"], failed["plexus_children"]), (2.0, 1.0));
+    let failed = [
+        (r#"plexus_turns_total{outcome="failed"}"#, 1.0),
+        ("plexus_sessions", 2.0),
+        ("plexus_children", 1.0),
+    ];
+    become_these(&world, &failed).await?;
     Ok(())
 }
 
