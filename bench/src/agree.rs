@@ -92,10 +92,10 @@ fn noise(goals: &[Goal]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Limit;
+    use crate::report::Threshold;
 
     fn goal(value: f64, range: Option<(f64, f64)>) -> Goal {
-        Goal { what: "a".to_owned(), unit: "ms".to_owned(), value, range, limit: Limit::None }
+        Goal { what: "a".to_owned(), unit: "ms".to_owned(), value, range, limit: Threshold::None }
     }
 
     #[test]

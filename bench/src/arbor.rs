@@ -13,16 +13,19 @@ use serde_json::json;
 
 use crate::bench_dir;
 use crate::figures::Figures;
-use crate::report::{Limit, Report, progress};
+use crate::report::{Report, Threshold, progress};
 
 /// The commits whose time counts, at the end of a conversation.
 const TIMED_COMMITS: usize = 200;
+/// How often a whole conversation is read in a round, and how often ten nodes of it.
+const WHOLE_READS: usize = 7;
+const SHORT_READS: u64 = 500;
 /// The number of nodes in a page.
 const PAGE: u64 = 1000;
 /// The number of nodes per commit. With very many, SQLite's rollback data would be half of the measured time.
 const PER_COMMIT: u64 = 50;
 /// The largest ratio: for the whole conversation in proportion to its length, and for a page or one more node at ten times the depth.
-const GOAL: Limit = Limit::AtMost(2.0);
+const GOAL: Threshold = Threshold::AtMost(2.0);
 
 #[derive(Args)]
 pub(crate) struct ArborArgs {
@@ -35,9 +38,10 @@ pub(crate) struct ArborArgs {
     rounds: usize,
 }
 
-/// The times for one conversation.
-#[derive(Default)]
-struct Times {
+/// A conversation, and the times that were measured with it.
+struct Conversation {
+    head: NodeId,
+    nodes: u64,
     /// Appending a commit of nodes.
     append: Vec<Duration>,
     /// Reading all pages.
@@ -47,12 +51,12 @@ struct Times {
 }
 
 /// An operation: its name, its times, and how many times longer it may take for the longer conversation before the goal counts.
-type Operation = (&'static str, fn(&Times) -> &Vec<Duration>, f64);
+type Operation = (&'static str, fn(&Conversation) -> &Vec<Duration>, f64);
 
 const OPERATIONS: [Operation; 3] = [
-    ("append 50 nodes", |times| &times.append, 1.0),
-    ("read all pages", |times| &times.whole, 10.0),
-    ("read 10 nodes from the middle", |times| &times.page, 1.0),
+    ("append 50 nodes", |conversation| &conversation.append, 1.0),
+    ("read all pages", |conversation| &conversation.whole, 10.0),
+    ("read 10 nodes from the middle", |conversation| &conversation.page, 1.0),
 ];
 
 pub(crate) async fn run(args: &ArborArgs) -> anyhow::Result<ExitCode> {
@@ -61,7 +65,7 @@ pub(crate) async fn run(args: &ArborArgs) -> anyhow::Result<ExitCode> {
         "arbor",
         &format!("A conversation of {long} nodes, compared with one of {short}"),
         "the hub (the benchmark calls the store directly, with `normal` durability). All nodes are texts of one short sentence, on one path. Of the commits that \
-         append, only the last 200 of each conversation count.",
+         append, only the last 200 of each conversation count. Reads alternate between the conversations; the first of each does not count.",
     );
     let mut rounds = Vec::new();
     for round in 0..args.rounds {
@@ -69,16 +73,19 @@ pub(crate) async fn run(args: &ArborArgs) -> anyhow::Result<ExitCode> {
         let dir = bench_dir::on_a_disk()?;
         let store = SqliteStore::open(&dir.path().join("db"), Durability::Normal)?;
         // The first of a store is slower, so each is first in some round.
+        let (mut of_short, mut of_long);
         if round % 2 == 0 {
-            let of_short = measure(&store, "short", short).await?;
-            rounds.push((of_short, measure(&store, "long", long).await?));
+            of_short = append(&store, "short", short).await?;
+            of_long = append(&store, "long", long).await?;
         } else {
-            let of_long = measure(&store, "long", long).await?;
-            rounds.push((measure(&store, "short", short).await?, of_long));
+            of_long = append(&store, "long", long).await?;
+            of_short = append(&store, "short", short).await?;
         }
+        read(&store, [&mut of_short, &mut of_long]).await?;
+        rounds.push((of_short, of_long));
     }
     for (name, times, _) in OPERATIONS {
-        let all = |conversations: Vec<&Times>| {
+        let all = |conversations: Vec<&Conversation>| {
             Figures::of(conversations.into_iter().flat_map(times).copied().collect())
         };
         let of_short = all(rounds.iter().map(|(short, _)| short).collect());
@@ -86,7 +93,7 @@ pub(crate) async fn run(args: &ArborArgs) -> anyhow::Result<ExitCode> {
         report.times(format!("{name}, {long} nodes"), &all(rounds.iter().map(|(_, long)| long).collect()));
     }
     for (name, times, proportion) in OPERATIONS {
-        let figures = |of: &Times| Figures::of(times(of).clone());
+        let figures = |of: &Conversation| Figures::of(times(of).clone());
         let ratios: Vec<f64> =
             rounds.iter().map(|(short, long)| figures(long).ratio_to(&figures(short)) / proportion).collect();
         let per_node = if proportion > 1.0 { ", time per node" } else { "" };
@@ -95,36 +102,46 @@ pub(crate) async fn run(args: &ArborArgs) -> anyhow::Result<ExitCode> {
     report.finish()
 }
 
-async fn measure(store: &SqliteStore, name: &str, nodes: u64) -> anyhow::Result<Times> {
-    let mut times = Times::default();
-    let head = append(store, name, nodes, &mut times.append).await?;
-    times.append.drain(..times.append.len().saturating_sub(TIMED_COMMITS));
-    let started = Instant::now();
+/// Reads both conversations in turn.
+async fn read(store: &SqliteStore, mut conversations: [&mut Conversation; 2]) -> anyhow::Result<()> {
+    for i in 0..=WHOLE_READS {
+        for conversation in &mut conversations {
+            let started = Instant::now();
+            read_all_pages(store, conversation).await?;
+            if i > 0 {
+                conversation.whole.push(started.elapsed());
+            }
+        }
+    }
+    for i in 0..=SHORT_READS {
+        for conversation in &mut conversations {
+            let started = Instant::now();
+            let nodes = store.path(conversation.head, conversation.nodes / 2 + i, 10).await?;
+            anyhow::ensure!(nodes.len() == 10);
+            if i > 0 {
+                conversation.page.push(started.elapsed());
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn read_all_pages(store: &SqliteStore, conversation: &Conversation) -> anyhow::Result<()> {
     let mut read = 0;
-    while read <= nodes {
-        let page = store.path(head, read, PAGE).await?;
+    while read <= conversation.nodes {
+        let page = store.path(conversation.head, read, PAGE).await?;
         anyhow::ensure!(!page.is_empty(), "the path ends at {read}");
         read += page.len() as u64;
     }
-    times.whole.push(started.elapsed());
-    for i in 0..100 {
-        let started = Instant::now();
-        anyhow::ensure!(store.path(head, nodes / 2 + i, 10).await?.len() == 10);
-        times.page.push(started.elapsed());
-    }
-    Ok(times)
+    Ok(())
 }
 
-/// Creates a session with this many nodes. Returns its head.
-async fn append(
-    store: &SqliteStore,
-    name: &str,
-    nodes: u64,
-    times: &mut Vec<Duration>,
-) -> anyhow::Result<NodeId> {
+/// Creates a session with this many nodes.
+async fn append(store: &SqliteStore, name: &str, nodes: u64) -> anyhow::Result<Conversation> {
     let new = samples::session(SessionName::try_from(name.to_owned()).map_err(anyhow::Error::msg)?);
     let (session, tree, mut head) = (new.id, new.tree, new.head);
     store.commit(0, vec![Change::CreateSession(Box::new(new))]).await?;
+    let mut times = Vec::new();
     for part in 0..nodes / PER_COMMIT {
         let mut changes = Vec::new();
         for i in 0..PER_COMMIT {
@@ -138,5 +155,6 @@ async fn append(
         store.commit(0, changes).await?;
         times.push(started.elapsed());
     }
-    Ok(head)
+    let append = times.split_off(times.len().saturating_sub(TIMED_COMMITS));
+    Ok(Conversation { head, nodes, append, whole: Vec::new(), page: Vec::new() })
 }

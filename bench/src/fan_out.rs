@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use crate::bench_dir;
 use crate::figures::Figures;
 use crate::hub_client::{self, now_ns};
-use crate::report::{Limit, Report, median_of, progress};
+use crate::report::{Report, Threshold, median_of, progress};
 
 #[derive(Args)]
 pub(crate) struct FanOutArgs {
@@ -102,7 +102,7 @@ pub(crate) async fn run(args: &FanOutArgs) -> anyhow::Result<ExitCode> {
         format!("p99 delay of an event, median of blocks, {many} listeners compared with 1"),
         "×",
         &delays,
-        Limit::AtMost(2.0),
+        Threshold::AtMost(2.0),
     );
     let p99 = |delays: &[Vec<Duration>]| Figures::of(delays.concat()).p99.as_secs_f64();
     let of_all: Vec<f64> = at_many.iter().zip(&at_one).map(|(many, one)| p99(many) / p99(one)).collect();
@@ -110,7 +110,7 @@ pub(crate) async fn run(args: &FanOutArgs) -> anyhow::Result<ExitCode> {
         format!("p99 delay of all events, {many} listeners compared with 1"),
         "×",
         &of_all,
-        Limit::None,
+        Threshold::None,
     );
     let times: Vec<f64> = followed
         .iter()
@@ -121,7 +121,7 @@ pub(crate) async fn run(args: &FanOutArgs) -> anyhow::Result<ExitCode> {
         format!("the child's time, {many} listeners compared with none"),
         "×",
         &times,
-        Limit::AtMost(1.5),
+        Threshold::AtMost(1.5),
     );
     report.finish()
 }

@@ -14,10 +14,7 @@ pub(crate) struct Figures {
 impl Figures {
     pub(crate) fn of(mut durations: Vec<Duration>) -> Self {
         durations.sort_unstable();
-        let at = |percent: usize| {
-            let index = (durations.len() * percent).div_ceil(100).saturating_sub(1);
-            durations.get(index).copied().unwrap_or_default()
-        };
+        let at = |percent: usize| percentile(&durations, percent);
         Self { p50: at(50), p90: at(90), p99: at(99), count: durations.len() }
     }
 
@@ -25,6 +22,12 @@ impl Figures {
     pub(crate) fn ratio_to(&self, other: &Self) -> f64 {
         self.p50.as_secs_f64() / other.p50.as_secs_f64()
     }
+}
+
+/// The value that this part of the values does not exceed, or zero if there are none.
+pub(crate) fn percentile<T: Copy + Default>(sorted: &[T], percent: usize) -> T {
+    let index = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
+    sorted.get(index).copied().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::bench_dir;
 use crate::figures::Figures;
 use crate::kept_connection::KeptConnection;
 use crate::permit::waits_of_one;
-use crate::report::{Limit, Report, progress};
+use crate::report::{Report, Threshold, progress};
 use crate::stored_history::{self, HistorySize};
 
 #[derive(Args)]
@@ -94,7 +94,7 @@ pub(crate) async fn run(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
         };
         let ratios: Vec<f64> = with.iter().zip(without).map(ratio).collect();
         let what = format!("p50 of {name}, with history compared with one turn");
-        report.goal(what, "×", &ratios, Limit::AtMost(1.2));
+        report.goal(what, "×", &ratios, Threshold::AtMost(1.2));
     }
     report.finish()
 }

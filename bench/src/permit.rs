@@ -23,7 +23,7 @@ use crate::held_agents;
 use crate::hub_client::{next_approval, now_ns, until_complete};
 use crate::kept_connection::KeptConnection;
 use crate::processor_time::Stopwatch;
-use crate::report::{Limit, Report, median_of, progress, shown};
+use crate::report::{Report, Threshold, median_of, progress, shown};
 
 #[derive(Args)]
 pub(crate) struct PermitArgs {
@@ -115,7 +115,7 @@ pub(crate) async fn run(args: &PermitArgs) -> anyhow::Result<ExitCode> {
         "a poll once a second, compared with Plexus, full, 1 open",
         "×",
         &[times],
-        Limit::AtLeast(200.0),
+        Threshold::AtLeast(200.0),
     );
     report.finish()
 }
@@ -155,10 +155,10 @@ async fn measure(report: &mut Report, durability: Durability, args: &PermitArgs)
     }
     for (case, times) in cases.iter().zip(&times) {
         let (percentile, limit) = match case {
-            Case { open: 1, .. } => ("p50", Limit::AtMost(1.0)),
-            Case { open: 8, .. } => ("p50", Limit::AtMost(2.0)),
-            Case { open: LARGEST, .. } => ("p99", Limit::None),
-            Case { .. } => ("p99", Limit::AtMost(5.0)),
+            Case { open: 1, .. } => ("p50", Threshold::AtMost(1.0)),
+            Case { open: 8, .. } => ("p50", Threshold::AtMost(2.0)),
+            Case { open: LARGEST, .. } => ("p99", Threshold::None),
+            Case { .. } => ("p99", Threshold::AtMost(5.0)),
         };
         let figures = times.iter().map(|times| Figures::of(times.clone()));
         let of_round = |figures: Figures| if percentile == "p50" { figures.p50 } else { figures.p99 };

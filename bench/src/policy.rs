@@ -10,7 +10,7 @@ use clap::Args;
 use plexus_policy::{Authority, Call, Level, Policy, RuleEffect, RuleEntry, VerdictEffect};
 use serde_json::{Value, json};
 
-use crate::report::{Limit, Report, Row, median_of};
+use crate::report::{Report, Row, Threshold, median_of};
 
 /// The largest ratio of an evaluation to a parse.
 const GOAL: f64 = 5.0;
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
         report.values(name.clone(), "µs", &evaluations.concat());
         let ratios: Vec<f64> =
             rounds.iter().map(|(parses, evaluations)| median_of(evaluations) / median_of(parses)).collect();
-        report.goal(name, "×", &ratios, Limit::AtMost(GOAL));
+        report.goal(name, "×", &ratios, Threshold::AtMost(GOAL));
     }
     let text = slowest(&report);
     report.limit_of("", text);
@@ -180,5 +180,7 @@ fn shown(input: &Value, cwd: &Path) -> String {
         ["command", "file_path", "title"].iter().find_map(|field| input[*field].as_str()).unwrap_or_default();
     let text = text.strip_prefix(&format!("{}/", cwd.display())).unwrap_or(text);
     // A bar would end a cell of the table in docs/benchmarks.md.
-    text.replace('\n', "⏎").replace('|', "¦").chars().take(28).collect()
+    let text = text.replace('\n', "⏎").replace('|', "¦");
+    let start: String = text.chars().take(28).collect();
+    if start == text { text } else { start + "…" }
 }

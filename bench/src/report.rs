@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
-use crate::figures::Figures;
+use crate::figures::{Figures, percentile};
 use crate::machine::Machine;
 use crate::{plot, profiler};
 
@@ -67,12 +67,13 @@ pub(crate) struct Goal {
     pub(crate) value: f64,
     /// The smallest and the largest value of a round, if there are several rounds.
     pub(crate) range: Option<(f64, f64)>,
-    pub(crate) limit: Limit,
+    pub(crate) limit: Threshold,
 }
 
+/// What the value of a goal must be.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Limit {
+pub(crate) enum Threshold {
     AtMost(f64),
     AtLeast(f64),
     /// There is no goal for this value.
@@ -126,7 +127,7 @@ impl Report {
     }
 
     /// Adds a goal for the median of these values, one per round.
-    pub(crate) fn goal(&mut self, what: impl Into<String>, unit: &str, rounds: &[f64], limit: Limit) {
+    pub(crate) fn goal(&mut self, what: impl Into<String>, unit: &str, rounds: &[f64], limit: Threshold) {
         let least = rounds.iter().copied().reduce(f64::min);
         let most = rounds.iter().copied().reduce(f64::max);
         let range = least.zip(most).filter(|_| rounds.len() > 1);
@@ -205,9 +206,9 @@ impl Row {
 impl Goal {
     pub(crate) fn is_reached(&self) -> bool {
         match self.limit {
-            Limit::AtMost(limit) => self.value <= limit,
-            Limit::AtLeast(limit) => self.value >= limit,
-            Limit::None => true,
+            Threshold::AtMost(limit) => self.value <= limit,
+            Threshold::AtLeast(limit) => self.value >= limit,
+            Threshold::None => true,
         }
     }
 }
@@ -220,9 +221,9 @@ impl std::fmt::Display for Goal {
         }
         let missed = if self.is_reached() { "" } else { ", missed" };
         match self.limit {
-            Limit::AtMost(limit) => write!(f, "; goal: at most {}{missed}", shown(limit)),
-            Limit::AtLeast(limit) => write!(f, "; goal: at least {}{missed}", shown(limit)),
-            Limit::None => Ok(()),
+            Threshold::AtMost(limit) => write!(f, "; goal: at most {}{missed}", shown(limit)),
+            Threshold::AtLeast(limit) => write!(f, "; goal: at least {}{missed}", shown(limit)),
+            Threshold::None => Ok(()),
         }
     }
 }
@@ -258,11 +259,6 @@ fn median(sorted: &[f64]) -> f64 {
     f64::midpoint(lower, upper)
 }
 
-fn percentile(sorted: &[f64], percent: usize) -> f64 {
-    let index = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
-    sorted.get(index).copied().unwrap_or_default()
-}
-
 /// A number with about three significant digits.
 pub(crate) fn shown(value: f64) -> String {
     match value.abs() {
@@ -277,7 +273,7 @@ pub(crate) fn shown(value: f64) -> String {
 mod tests {
     use super::*;
 
-    fn goal(value: f64, limit: Limit) -> Goal {
+    fn goal(value: f64, limit: Threshold) -> Goal {
         Goal { what: "a".to_owned(), unit: "×".to_owned(), value, range: None, limit }
     }
 
@@ -288,25 +284,25 @@ mod tests {
 
     #[test]
     fn a_goal_is_reached_at_its_limit() {
-        assert!(goal(2.0, Limit::AtMost(2.0)).is_reached());
-        assert!(!goal(2.1, Limit::AtMost(2.0)).is_reached());
-        assert!(goal(2.0, Limit::AtLeast(2.0)).is_reached());
-        assert!(!goal(1.9, Limit::AtLeast(2.0)).is_reached());
-        assert!(goal(9.0, Limit::None).is_reached());
+        assert!(goal(2.0, Threshold::AtMost(2.0)).is_reached());
+        assert!(!goal(2.1, Threshold::AtMost(2.0)).is_reached());
+        assert!(goal(2.0, Threshold::AtLeast(2.0)).is_reached());
+        assert!(!goal(1.9, Threshold::AtLeast(2.0)).is_reached());
+        assert!(goal(9.0, Threshold::None).is_reached());
     }
 
     #[test]
     fn only_a_missed_goal_has_a_limit() {
         let mut report = Report::new("name", "measures", "leaves out");
-        report.goal("a", "×", &[2.0], Limit::AtMost(2.0));
+        report.goal("a", "×", &[2.0], Threshold::AtMost(2.0));
         report.limit_of("a", "a reached goal");
-        report.goal("b, full", "×", &[2.1], Limit::AtMost(2.0));
+        report.goal("b, full", "×", &[2.1], Threshold::AtMost(2.0));
         report.limit_of("b", "a missed goal");
         assert_eq!(report.limits, ["a missed goal"]);
     }
 
     #[test]
     fn a_missed_goal_says_so() {
-        assert_eq!(goal(2.1, Limit::AtMost(2.0)).to_string(), "a: 2.100 ×; goal: at most 2.000, missed");
+        assert_eq!(goal(2.1, Threshold::AtMost(2.0)).to_string(), "a: 2.100 ×; goal: at most 2.000, missed");
     }
 }

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::figures::Figures;
 use crate::permit::waits_of_one;
-use crate::report::{Limit, Report, progress};
+use crate::report::{Report, Threshold, progress};
 use crate::{bench_dir, hub_client};
 
 /// The largest ratio of the waiting times.
@@ -74,7 +74,7 @@ pub(crate) async fn run(args: &RetentionArgs) -> anyhow::Result<ExitCode> {
         "p50 while events are removed, compared with none removed",
         "×",
         &ratios,
-        Limit::AtMost(GOAL),
+        Threshold::AtMost(GOAL),
     );
     report.finish()
 }

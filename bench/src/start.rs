@@ -12,7 +12,7 @@ use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
 
 use crate::figures::Figures;
-use crate::report::{Limit, Report, progress};
+use crate::report::{Report, Threshold, progress};
 use crate::stored_history::{self, HistorySize};
 use crate::{bench_dir, held_agents, hub_client, memory};
 
@@ -59,7 +59,7 @@ pub(crate) async fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
     with_keepers(&mut report, args).await?;
     let size = std::fs::metadata(binaries::plexus()?)?.len() as f64 / MIB;
     report.values("size of the binary", "MiB", &[size]);
-    report.goal("size of the binary", "MiB", &[size], Limit::AtMost(20.0));
+    report.goal("size of the binary", "MiB", &[size], Threshold::AtMost(20.0));
     report.finish()
 }
 
@@ -79,9 +79,9 @@ async fn empty(report: &mut Report, args: &StartArgs) -> anyhow::Result<()> {
         }
     }
     report.times("empty data directory", &Figures::of(times.clone()));
-    report.goal("p50, empty data directory", "ms", &in_ms(&times), Limit::AtMost(EMPTY_MS));
+    report.goal("p50, empty data directory", "ms", &in_ms(&times), Threshold::AtMost(EMPTY_MS));
     report.values("idle memory, empty data directory", "MiB", &memories);
-    report.goal("idle memory, empty data directory", "MiB", &memories, Limit::AtMost(20.0));
+    report.goal("idle memory, empty data directory", "MiB", &memories, Threshold::AtMost(20.0));
     Ok(())
 }
 
@@ -99,7 +99,7 @@ async fn with_history(report: &mut Report, args: &StartArgs) -> anyhow::Result<(
     let memory = memory::resident(hub.pid())? / MIB;
     let name = format!("{} approvals, {} events", args.history.approvals, args.history.events);
     report.times(name.clone(), &Figures::of(times.clone()));
-    report.goal(format!("p50, {name}"), "ms", &in_ms(&times), Limit::AtMost(HISTORY_MS));
+    report.goal(format!("p50, {name}"), "ms", &in_ms(&times), Threshold::AtMost(HISTORY_MS));
     report.values(format!("idle memory, {name}"), "MiB", &[memory]);
     Ok(())
 }
@@ -132,7 +132,7 @@ async fn with_keepers(report: &mut Report, args: &StartArgs) -> anyhow::Result<(
         format!("p50, restart after SIGKILL with {keepers} agents (goal: 2 ms per agent)"),
         "ms",
         &in_ms(&ready),
-        Limit::AtMost(limit),
+        Threshold::AtMost(limit),
     );
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 
-use crate::report::{Goal, Limit, Report, Row, root, shown};
+use crate::report::{Goal, Report, Row, Threshold, root, shown};
 
 const START: &str = "<!-- results: written by `cargo xtask bench` -->\n";
 const END: &str = "<!-- end of results -->\n";
@@ -95,9 +95,9 @@ fn measured(goal: &Goal) -> String {
 fn limit(goal: &Goal) -> String {
     let missed = if goal.is_reached() { "" } else { ", missed" };
     match goal.limit {
-        Limit::AtMost(limit) => format!("at most {}{missed}", shown(limit)),
-        Limit::AtLeast(limit) => format!("at least {}{missed}", shown(limit)),
-        Limit::None => "–".to_owned(),
+        Threshold::AtMost(limit) => format!("at most {}{missed}", shown(limit)),
+        Threshold::AtLeast(limit) => format!("at least {}{missed}", shown(limit)),
+        Threshold::None => "–".to_owned(),
     }
 }
 

@@ -11,7 +11,7 @@ use clap::Args;
 
 use crate::bench_dir;
 use crate::console::browser::{Load, Page};
-use crate::report::{Limit, Report, progress};
+use crate::report::{Report, Threshold, progress};
 
 /// The goals in milliseconds.
 const PAINT: f64 = 150.0;
@@ -75,12 +75,12 @@ fn report(args: &ConsoleArgs, chromium: &str, pages: &[Page], loads: &[Load]) ->
         report.values(format!("{}, longest task on the clock", page.name), "ms", &clock);
         report.values(format!("{}, longest task in CPU time", page.name), "ms", &of(|load| load.cpu));
         report.values(format!("{}, received", page.name), "bytes", &of(|load| load.bytes));
-        report.goal(format!("{}, first paint", page.name), "ms", &paint, Limit::AtMost(PAINT));
+        report.goal(format!("{}, first paint", page.name), "ms", &paint, Threshold::AtMost(PAINT));
         report.goal(
             format!("{}, longest task on the clock", page.name),
             "ms",
             &clock,
-            Limit::AtMost(LONGEST_TASK),
+            Threshold::AtMost(LONGEST_TASK),
         );
     }
     report

@@ -10,7 +10,7 @@ use clap::Args;
 use plexus_store::Durability;
 
 use crate::bench_dir::setting;
-use crate::report::{Limit, Report, median_of, progress, shown};
+use crate::report::{Report, Threshold, median_of, progress, shown};
 
 #[derive(Args)]
 pub(crate) struct DecisionsArgs {
@@ -76,14 +76,14 @@ pub(crate) async fn run(args: &DecisionsArgs) -> anyhow::Result<ExitCode> {
                 continue;
             }
             report.values(format!("{name}, {}", setting(durability)), "/s", &rates);
-            report.goal(format!("{name}, {}", setting(durability)), "/s", &rates, Limit::AtLeast(goal));
+            report.goal(format!("{name}, {}", setting(durability)), "/s", &rates, Threshold::AtLeast(goal));
         }
         let ratios: Vec<f64> =
             full.iter().zip(normal).map(|(full, normal)| full.rate / normal.rate).collect();
         if ratios.is_empty() {
             continue;
         }
-        report.goal(format!("{name}, full compared with normal"), "×", &ratios, Limit::AtLeast(0.8));
+        report.goal(format!("{name}, full compared with normal"), "×", &ratios, Threshold::AtLeast(0.8));
         let times: Vec<f64> = full.iter().map(|round| round.processor_ms).collect();
         report.values(format!("processor time per decision, {name}"), "ms", &times);
         let (time, cores) = (median_of(&times), report.machine.cores);

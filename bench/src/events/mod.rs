@@ -14,7 +14,7 @@ use plexus_store::Durability;
 use crate::bench_dir;
 use crate::events::readers::{Measured, Reader};
 use crate::peers::Sdk;
-use crate::report::{Limit, Report, median_of, progress, shown};
+use crate::report::{Report, Threshold, median_of, progress, shown};
 
 /// The goal of Plexus in events per second.
 const GOAL: f64 = 50_000.0;
@@ -85,7 +85,7 @@ fn report(lines: usize, bytes: u64, readers: &[Reader], measured: &HashMap<Reade
         }
     }
     for &reader in readers.iter().filter(|reader| matches!(reader, Reader::Plexus(_))) {
-        report.goal(reader.to_string(), "/s", &of(reader), Limit::AtLeast(GOAL));
+        report.goal(reader.to_string(), "/s", &of(reader), Threshold::AtLeast(GOAL));
         let times: Vec<f64> =
             measured.get(&reader).into_iter().flatten().map(|round| round.processor_ms).collect();
         let (time, cores) = (median_of(&times), report.machine.cores);
@@ -102,7 +102,12 @@ fn report(lines: usize, bytes: u64, readers: &[Reader], measured: &HashMap<Reade
             let ratios: Vec<f64> =
                 of(reader).iter().zip(of(Reader::Sdk(sdk))).map(|(own, other)| own / other).collect();
             if !ratios.is_empty() {
-                report.goal(format!("{reader}, compared with {sdk}"), "×", &ratios, Limit::AtLeast(factor));
+                report.goal(
+                    format!("{reader}, compared with {sdk}"),
+                    "×",
+                    &ratios,
+                    Threshold::AtLeast(factor),
+                );
             }
         }
     }

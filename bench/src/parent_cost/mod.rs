@@ -16,16 +16,16 @@ use plexus_testkit::claude;
 use crate::bench_dir;
 use crate::parent_cost::child::Child;
 use crate::parent_cost::supervise::{Supervised, Way, supervise};
-use crate::report::{Limit, Report, progress};
+use crate::report::{Report, Threshold, progress};
 
 /// The time limit for one child.
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// The ways to supervise, and the largest share of the stream-json output in percent.
-const WAYS: &[(Way, Limit)] = &[
-    (Way::Wait, Limit::AtMost(5.0)),
-    (Way::Poll { max_bytes: 200 }, Limit::AtMost(10.0)),
-    (Way::Poll { max_bytes: 8192 }, Limit::None),
+const WAYS: &[(Way, Threshold)] = &[
+    (Way::Wait, Threshold::AtMost(5.0)),
+    (Way::Poll { max_bytes: 200 }, Threshold::AtMost(10.0)),
+    (Way::Poll { max_bytes: 8192 }, Threshold::None),
 ];
 
 #[derive(Args)]

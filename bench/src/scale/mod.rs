@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::figures::Figures;
 use crate::kept_connection::KeptConnection;
-use crate::report::{Limit, Report, median_of, progress, shown};
+use crate::report::{Report, Threshold, median_of, progress, shown};
 use crate::{bench_dir, held_agents, memory};
 
 #[derive(Args)]
@@ -92,9 +92,9 @@ async fn open_permits(report: &mut Report, args: &ScaleArgs, open: usize) -> any
     let p99 = |times: &[Duration]| Figures::of(times.to_vec()).p99.as_secs_f64();
     let ratios: Vec<f64> = rounds.iter().map(|round| p99(&round.among_open) / p99(&round.alone)).collect();
     let what = format!("p99 of a decision, {open} open compared with 1");
-    report.goal(what, "×", &ratios, Limit::AtMost(2.0));
+    report.goal(what, "×", &ratios, Threshold::AtMost(2.0));
     let what = format!("the hub's memory per open permit, {open} open");
-    report.goal(what, "kB", &memory, Limit::AtMost(15.0));
+    report.goal(what, "kB", &memory, Threshold::AtMost(15.0));
     let text = format!(
         "With {open} open, {} kB of the memory of a permit are its connection: an idle connection takes as much (measured before the permits, in the \
          plot). hyper allocates at least 8 KiB for each of its two buffers; only the pages in use are resident.",
@@ -130,7 +130,7 @@ async fn living_sessions(report: &mut Report, args: &ScaleArgs) -> anyhow::Resul
         format!("the hub's memory per living session, {count} sessions"),
         "kB",
         &each,
-        Limit::AtMost(50.0),
+        Threshold::AtMost(50.0),
     );
     Ok(())
 }

@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 use crate::bench_dir::{self, setting};
 use crate::figures::Figures;
 use crate::peers::Sdk;
-use crate::report::{Limit, Report, median_of, progress};
+use crate::report::{Report, Threshold, median_of, progress};
 use crate::tool_call::bare_host::Asks;
 use crate::tool_call::call_model::{CallModel, Held, created_file, prompt};
 use crate::tool_call::hub_host::Channel;
@@ -103,12 +103,12 @@ impl fmt::Display for Contender {
 
 impl Contender {
     /// The contenders to compare this one with.
-    fn goals(self) -> Vec<(Self, Limit)> {
+    fn goals(self) -> Vec<(Self, Threshold)> {
         match self {
             Self::Ungated => Vec::new(),
-            Self::Instant => vec![(Self::Ungated, Limit::None)],
+            Self::Instant => vec![(Self::Ungated, Threshold::None)],
             Self::InstantPermission | Self::Sdk(_) | Self::PlexusWithoutSandbox => {
-                vec![(Self::Instant, Limit::None)]
+                vec![(Self::Instant, Threshold::None)]
             }
             Self::Plexus(channel, _) => {
                 let limit = match channel {
@@ -116,12 +116,12 @@ impl Contender {
                     Channel::Mcp => 1.04,
                 };
                 let mut goals = vec![
-                    (Self::Instant, Limit::AtMost(limit)),
-                    (Self::Sdk(Sdk::TypeScript), Limit::AtMost(1.0)),
-                    (Self::Sdk(Sdk::Python), Limit::AtMost(1.0)),
+                    (Self::Instant, Threshold::AtMost(limit)),
+                    (Self::Sdk(Sdk::TypeScript), Threshold::AtMost(1.0)),
+                    (Self::Sdk(Sdk::Python), Threshold::AtMost(1.0)),
                 ];
                 if self == FULL {
-                    goals.extend([(NORMAL, Limit::None), (Self::PlexusWithoutSandbox, Limit::None)]);
+                    goals.extend([(NORMAL, Threshold::None), (Self::PlexusWithoutSandbox, Threshold::None)]);
                 }
                 goals
             }
