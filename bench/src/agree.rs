@@ -1,5 +1,6 @@
 //! Compares several runs of the same benchmarks: whether their results differ by no more than the noise that the runs state. The noise of a
-//! goal is the largest range between the rounds of one run, and at least 10 %.
+//! goal is the largest range between the rounds of one run, and at least 10 %. For a result that is not a ratio, the change of the machine's speed
+//! between the runs is added.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,21 +24,26 @@ const LEAST_NOISE: f64 = 0.1;
 /// The goals of all runs, by benchmark and goal.
 type Goals = BTreeMap<(String, String), Vec<Goal>>;
 
+/// The speeds of the machine in all runs, by benchmark.
+type Speeds = BTreeMap<String, Vec<f64>>;
+
 #[expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 pub(crate) fn run(args: &AgreeArgs) -> anyhow::Result<ExitCode> {
-    let mut goals = Goals::new();
+    let (mut goals, mut speeds) = (Goals::new(), Speeds::new());
     for run in &args.runs {
         for report in reports(run)? {
+            speeds.entry(report.benchmark.clone()).or_default().extend(mean(&report.machine.speeds));
             for goal in report.goals {
                 goals.entry((report.benchmark.clone(), goal.what.clone())).or_default().push(goal);
             }
         }
     }
     let mut code = ExitCode::SUCCESS;
-    println!("{} runs: results, their difference, the noise between rounds", args.runs.len());
+    println!("{} runs: results, their difference, the noise", args.runs.len());
     for ((benchmark, what), goals) in &goals {
         let values: Vec<String> = goals.iter().map(|goal| shown(goal.value)).collect();
-        let (difference, noise) = (difference(goals), noise(goals));
+        let slowdown = speeds.get(benchmark).map_or(0.0, |speeds| change(speeds));
+        let (difference, noise) = (difference(goals), noise(goals, slowdown));
         let agreement = match noise {
             _ if goals.len() < args.runs.len() => {
                 code = ExitCode::FAILURE;
@@ -83,10 +89,26 @@ fn difference(goals: &[Goal]) -> f64 {
     values().fold(f64::NEG_INFINITY, f64::max) - values().fold(f64::INFINITY, f64::min)
 }
 
-/// The largest range between the rounds of one run, or the least noise. A run with one round has the least noise.
-fn noise(goals: &[Goal]) -> f64 {
-    let of_run = |goal: &Goal| goal.range.map_or(0.0, |(from, to)| to - from).max(goal.value * LEAST_NOISE);
+/// The largest range between the rounds of one run, or the least noise. A run with one round has the least noise. `slowdown` is the change of the
+/// machine's speed between the runs, as a part; a ratio does not depend on it.
+fn noise(goals: &[Goal], slowdown: f64) -> f64 {
+    let of_run = |goal: &Goal| {
+        let of_rounds = goal.range.map_or(0.0, |(from, to)| to - from).max(goal.value * LEAST_NOISE);
+        of_rounds + if goal.unit == "×" { 0.0 } else { goal.value * slowdown }
+    };
     goals.iter().map(of_run).fold(0.0, f64::max)
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// The difference between the largest and the smallest value, as a part of the smallest.
+fn change(values: &[f64]) -> f64 {
+    let (least, most) = values
+        .iter()
+        .fold((f64::INFINITY, 0.0_f64), |(least, most), value| (least.min(*value), most.max(*value)));
+    if values.is_empty() { 0.0 } else { (most - least) / least }
 }
 
 #[cfg(test)]
@@ -102,12 +124,20 @@ mod tests {
     fn the_noise_is_the_widest_range_of_a_run() {
         let goals = [goal(1.0, Some((0.9, 1.25))), goal(1.5, Some((1.4, 1.5))), goal(1.25, None)];
         assert_eq!(difference(&goals), 0.5);
-        assert_eq!(noise(&goals), 1.25 - 0.9);
-        assert_eq!(noise(&goals[2..]), 1.25 * 0.1);
+        assert_eq!(noise(&goals, 0.0), 1.25 - 0.9);
+        assert_eq!(noise(&goals[2..], 0.0), 1.25 * 0.1);
     }
 
     #[test]
     fn the_noise_is_at_least_10_percent() {
-        assert_eq!(noise(&[goal(2.0, Some((1.99, 2.01)))]), 0.2);
+        assert_eq!(noise(&[goal(2.0, Some((1.99, 2.01)))], 0.0), 0.2);
+    }
+
+    #[test]
+    fn a_slower_machine_adds_noise_to_all_but_ratios() {
+        let ratio = Goal { unit: "×".to_owned(), ..goal(2.0, None) };
+        assert_eq!(noise(&[ratio], change(&[100.0, 150.0])), 0.2);
+        assert_eq!(noise(&[goal(2.0, None)], change(&[100.0, 150.0])), 1.2);
+        assert_eq!(change(&[]), 0.0);
     }
 }

@@ -3,11 +3,12 @@
 
 use std::hint::black_box;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use clap::Args;
 use plexus_policy::{Authority, Call, Level, Policy, RuleEffect, RuleEntry, VerdictEffect};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::report::{Report, Row, Threshold, median_of};
@@ -24,31 +25,82 @@ pub(crate) struct PolicyArgs {
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(20..))]
     rules: u16,
 
-    /// Number of figures per call
-    #[arg(long, default_value_t = 600)]
+    /// Number of figures per call and round
+    #[arg(long, default_value_t = 200)]
     figures: usize,
 
     /// Number of rounds
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 7)]
     rounds: usize,
+
+    /// Measure one round and print its figures as JSON
+    #[arg(long, hide = true)]
+    print_round: bool,
+}
+
+/// The figures of one call in one round, in microseconds.
+#[derive(Serialize, Deserialize)]
+struct Measured {
+    name: String,
+    parses: Vec<f64>,
+    evaluations: Vec<f64>,
 }
 
 pub(crate) fn run(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
+    if args.print_round {
+        return print_round(args);
+    }
     let mut report = Report::new(
         "policy",
         &format!(
             "The evaluation of a call under {} rules, compared with one parse of the call's JSON",
             args.rules
         ),
-        "parsing, storing and answering the call. Evaluation and parse alternate many times, so that they run under the same load.",
+        "parsing, storing and answering the call. Evaluation and parse alternate many times, so that they run under the same load. Each round is a \
+         process of its own, because the time depends on its memory layout.",
     );
+    let rounds = (0..args.rounds).map(|_| round_in_a_process(args)).collect::<anyhow::Result<Vec<_>>>()?;
+    for (i, Measured { name, .. }) in rounds.first().into_iter().flatten().enumerate() {
+        let of_call: Vec<&Measured> = rounds.iter().filter_map(|round| round.get(i)).collect();
+        let all =
+            |part: fn(&Measured) -> &Vec<f64>| of_call.iter().flat_map(|call| part(call).clone()).collect();
+        let (parses, evaluations): (Vec<f64>, Vec<f64>) =
+            (all(|call| &call.parses), all(|call| &call.evaluations));
+        report.values(format!("parse of {name}"), "µs", &parses).baseline();
+        report.values(name.clone(), "µs", &evaluations);
+        let ratio = |call: &&Measured| median_of(&call.evaluations) / median_of(&call.parses);
+        let ratios: Vec<f64> = of_call.iter().map(ratio).collect();
+        report.goal(name.clone(), "×", &ratios, Threshold::AtMost(GOAL));
+    }
+    let text = slowest(&report);
+    report.limit_of("", text);
+    report.finish()
+}
+
+/// Measures a round in a new process.
+fn round_in_a_process(args: &PolicyArgs) -> anyhow::Result<Vec<Measured>> {
+    let mut process = Command::new(std::env::current_exe()?);
+    process.args(["policy", "--print-round", "--rules", &args.rules.to_string()]);
+    process.args(["--figures", &args.figures.to_string()]);
+    let output = process.stderr(Stdio::inherit()).output()?;
+    anyhow::ensure!(output.status.success(), "a round failed: {}", output.status);
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+#[expect(clippy::print_stdout, reason = "another process reads it")]
+fn print_round(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
+    println!("{}", serde_json::to_string(&round(args)?)?);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn round(args: &PolicyArgs) -> anyhow::Result<Vec<Measured>> {
     let dir = tempfile::tempdir()?;
     let cwd = dir.path().canonicalize()?;
     std::fs::create_dir(cwd.join("src"))?;
     std::fs::write(cwd.join("src/lib.rs"), "")?;
     let policy = Policy::new(vec![level(args.rules.into(), &cwd)?])?;
     let file = cwd.join("src/lib.rs").display().to_string();
-    for (tool, input, expected) in calls(&file) {
+    let measure = |(tool, input, expected): (&str, Value, VerdictEffect)| {
         let line = hook_line(tool, &input, &cwd);
         let call = Call { tool_name: tool, input: &input, cwd: &cwd, home: None, now: 0 };
         let verdict = policy.evaluate(&call);
@@ -58,26 +110,15 @@ pub(crate) fn run(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
             verdict.effect,
             verdict.why
         );
-        let mut rounds = Vec::new();
-        for _ in 0..args.rounds {
-            let (mut parses, mut evaluations) = (Vec::new(), Vec::new());
-            for _ in 0..args.figures / args.rounds {
-                parses.push(timed(|| black_box(serde_json::from_str::<Value>(black_box(&line)).is_ok())));
-                evaluations.push(timed(|| black_box(policy.evaluate(black_box(&call)).effect == expected)));
-            }
-            rounds.push((parses, evaluations));
+        let (mut parses, mut evaluations) = (Vec::new(), Vec::new());
+        for _ in 0..args.figures {
+            parses.push(timed(|| black_box(serde_json::from_str::<Value>(black_box(&line)).is_ok())));
+            evaluations.push(timed(|| black_box(policy.evaluate(black_box(&call)).effect == expected)));
         }
         let name = format!("{tool}, {}: {}", format!("{expected:?}").to_lowercase(), shown(&input, &cwd));
-        let (parses, evaluations): (Vec<_>, Vec<_>) = rounds.iter().cloned().unzip();
-        report.values(format!("parse of {name}"), "µs", &parses.concat()).baseline();
-        report.values(name.clone(), "µs", &evaluations.concat());
-        let ratios: Vec<f64> =
-            rounds.iter().map(|(parses, evaluations)| median_of(evaluations) / median_of(parses)).collect();
-        report.goal(name, "×", &ratios, Threshold::AtMost(GOAL));
-    }
-    let text = slowest(&report);
-    report.limit_of("", text);
-    report.finish()
+        Ok(Measured { name, parses, evaluations })
+    };
+    calls(&file).into_iter().map(measure).collect()
 }
 
 /// How the evaluation that takes longest differs from the others.

@@ -89,12 +89,14 @@ impl Report {
         };
         let arguments: Vec<String> = std::env::args().skip(2).map(quoted).collect();
         let dashes = if arguments.is_empty() { "" } else { " -- " };
+        let mut machine = Machine::this();
+        machine.measure_speed();
         Self {
             benchmark: benchmark.to_owned(),
             command: format!("cargo xtask bench {benchmark}{dashes}{}", arguments.join(" ")),
             measures: measures.to_owned(),
             leaves_out: leaves_out.to_owned(),
-            machine: Machine::this(),
+            machine,
             versions: vec![("Plexus".to_owned(), crate::machine::plexus_version())],
             seed: 0,
             rows: Vec::new(),
@@ -143,17 +145,19 @@ impl Report {
     }
 
     /// Prints the report, writes its files, and fails if a goal is missed.
-    pub(crate) fn finish(&self) -> anyhow::Result<ExitCode> {
-        self.finish_with(&plot::bars(self))
+    pub(crate) fn finish(self) -> anyhow::Result<ExitCode> {
+        let svg = plot::bars(&self);
+        self.finish_with(&svg)
     }
 
     /// The same with another picture.
-    pub(crate) fn finish_with(&self, svg: &str) -> anyhow::Result<ExitCode> {
+    pub(crate) fn finish_with(mut self, svg: &str) -> anyhow::Result<ExitCode> {
+        self.machine.measure_speed();
         self.print();
         if profiler::is_on() {
             return Ok(ExitCode::SUCCESS);
         }
-        let json = serde_json::to_string_pretty(self)? + "\n";
+        let json = serde_json::to_string_pretty(&self)? + "\n";
         let name = &self.benchmark;
         if let Some(copies) = std::env::var_os(COPIES).map(PathBuf::from) {
             write(&copies.join(format!("{name}.json")), &json)?;
