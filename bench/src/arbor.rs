@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use plexus_protocol::arbor::Role;
 use plexus_protocol::{NodeId, SessionName};
-use plexus_store::{Arbor as _, Change, Durability, Ledger as _, NodeRow, SqliteStore, samples};
+use plexus_store::{Arbor as _, Change, Durability, Ledger as _, NodeRow, SqlStore, samples};
 use serde_json::json;
 
 use crate::bench_dir;
@@ -71,7 +71,7 @@ pub(crate) async fn run(args: &ArborArgs) -> anyhow::Result<ExitCode> {
     for round in 0..args.rounds {
         progress(&format!("round {} of {}", round + 1, args.rounds));
         let dir = bench_dir::on_a_disk()?;
-        let store = SqliteStore::open(&dir.path().join("db"), Durability::Normal)?;
+        let store = SqlStore::sqlite(&dir.path().join("db"), Durability::Normal)?;
         // The first of a store is slower, so each is first in some round.
         let (mut of_short, mut of_long);
         if round % 2 == 0 {
@@ -103,7 +103,7 @@ pub(crate) async fn run(args: &ArborArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Reads both conversations in turn.
-async fn read(store: &SqliteStore, mut conversations: [&mut Conversation; 2]) -> anyhow::Result<()> {
+async fn read(store: &SqlStore, mut conversations: [&mut Conversation; 2]) -> anyhow::Result<()> {
     for i in 0..=WHOLE_READS {
         for conversation in &mut conversations {
             let started = Instant::now();
@@ -126,7 +126,7 @@ async fn read(store: &SqliteStore, mut conversations: [&mut Conversation; 2]) ->
     Ok(())
 }
 
-async fn read_all_pages(store: &SqliteStore, conversation: &Conversation) -> anyhow::Result<()> {
+async fn read_all_pages(store: &SqlStore, conversation: &Conversation) -> anyhow::Result<()> {
     let mut read = 0;
     while read <= conversation.nodes {
         let page = store.path(conversation.head, read, PAGE).await?;
@@ -137,7 +137,7 @@ async fn read_all_pages(store: &SqliteStore, conversation: &Conversation) -> any
 }
 
 /// Creates a session with this many nodes.
-async fn append(store: &SqliteStore, name: &str, nodes: u64) -> anyhow::Result<Conversation> {
+async fn append(store: &SqlStore, name: &str, nodes: u64) -> anyhow::Result<Conversation> {
     let new = samples::session(SessionName::try_from(name.to_owned()).map_err(anyhow::Error::msg)?);
     let (session, tree, mut head) = (new.id, new.tree, new.head);
     store.commit(0, vec![Change::CreateSession(Box::new(new))]).await?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use clap::Args;
-use plexus_store::{Durability, SqliteStore, Store as _};
+use plexus_store::{Durability, SqlStore, Store as _};
 use plexus_testkit::hub_process::HubProcess;
 use plexus_testkit::rpc::Rpc;
 use serde_json::json;
@@ -120,7 +120,7 @@ impl BenchHub {
     }
 
     async fn events_left(&self, session: &str) -> anyhow::Result<u64> {
-        let store = SqliteStore::open(&self.hub.data_dir().join("plexus.db"), Durability::Full)?;
+        let store = SqlStore::sqlite(&self.hub.data_dir().join("plexus.db"), Durability::Full)?;
         let session = session.parse()?;
         // Events are removed from the first on.
         let first = store.events(session, 1, 0, 1).await?.first().map(|event| event.seq);

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use plexus_protocol::{ApprovalStatus, Event, SessionId, SessionName, UnixSeconds};
-use plexus_store::{Change, Durability, Ledger as _, RunKey, RunState, SqliteStore, TurnStatus, samples};
+use plexus_store::{Change, Durability, Ledger as _, RunKey, RunState, SqlStore, TurnStatus, samples};
 use serde_json::json;
 
 use crate::report::progress;
@@ -69,7 +69,7 @@ impl std::fmt::Display for HistorySize {
 /// Creates the store in a data directory. Returns the sessions, oldest first.
 pub(crate) async fn fill(data_dir: &Path, size: HistorySize) -> anyhow::Result<Vec<SessionId>> {
     progress(&format!("writing {size}"));
-    let store = SqliteStore::open(&data_dir.join("plexus.db"), Durability::Normal)?;
+    let store = SqlStore::sqlite(&data_dir.join("plexus.db"), Durability::Normal)?;
     let start = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() - AGE_SECS;
     let turns = size.turns();
     let mut sessions = Vec::new();

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
-use plexus_store::{Durability, SqliteStore};
+use plexus_store::{Durability, SqlStore};
 use plexus_testkit::rpc::Rpc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ pub async fn save(to: &Path) -> anyhow::Result<()> {
     end_processes(&cut_off).await?;
 
     // Closing the store merges its log into one file.
-    drop(SqliteStore::open(&world.hub.data_dir().join("plexus.db"), Durability::Full)?);
+    drop(SqlStore::sqlite(&world.hub.data_dir().join("plexus.db"), Durability::Full)?);
     let data = to.join("data");
     copy(world.hub.data_dir(), &data, &|path| is_kept(path))?;
     hide_paths(&data, &world)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use plexus_e2e::{LIMIT, Setup, World, events, script, text, until};
-use plexus_store::{Durability, EventsOfTurn, SqliteStore, Store};
+use plexus_store::{Durability, EventsOfTurn, SqlStore, Store};
 use plexus_testkit::rpc::Listener;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -193,7 +193,7 @@ async fn a_hub_killed_during_housekeeping_loses_nothing_and_the_next_continues()
     assert_eq!(said, ["before", "after"]);
 
     // Opens the store as another program, beside the hub.
-    let store = SqliteStore::open(&world.hub.data_dir().join("plexus.db"), Durability::Full)?;
+    let store = SqlStore::sqlite(&world.hub.data_dir().join("plexus.db"), Durability::Full)?;
     let (id, deadline) = (session.parse()?, Instant::now() + LIMIT);
     while store.turn(id, 1).await?.context("the turn stays")?.events != EventsOfTurn::Removed {
         anyhow::ensure!(Instant::now() < deadline, "{} events are left", store.event_count(id, 1).await?);

@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use plexus_book::{Book, Commits, Meter, Resolved, now};
 use plexus_protocol::{ApprovalStatus, SessionName};
-use plexus_store::{
-    Change, Committed, Durability, Ledger, RunKey, RunState, SqliteStore, StoreError, samples,
-};
+use plexus_store::{Change, Committed, Durability, Ledger, RunKey, RunState, SqlStore, StoreError, samples};
 use tokio::task::JoinSet;
 
 use crate::bench_dir;
@@ -34,7 +32,7 @@ pub(super) async fn measure(
     decisions: usize,
 ) -> anyhow::Result<Measured> {
     let dir = bench_dir::on_a_disk()?;
-    let store = Arc::new(SqliteStore::open(&dir.path().join("plexus.db"), durability)?);
+    let store = Arc::new(SqlStore::sqlite(&dir.path().join("plexus.db"), durability)?);
     let commits = Arc::new(Commits::new(Arc::clone(&store) as Arc<dyn Ledger>, Arc::new(NoMeter)));
     let book = Arc::new(Book::new(Arc::clone(&commits)));
     let observer = Arc::downgrade(&book);

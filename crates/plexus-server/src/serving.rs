@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plexus_core::{Address, DoorName, Hub, HubBuilder, Settings, ShutDown, StartError};
-use plexus_store::{Durability, SqliteStore, StoreError};
+use plexus_store::{Durability, SqlStore, StoreError};
 use rmcp::ServerHandler;
 use rustix::process::{Resource, getrlimit};
 use thiserror::Error;
@@ -252,7 +252,7 @@ async fn start_core(
     url: &str,
     identity: &Identity,
 ) -> Result<Arc<Hub>, ServeError> {
-    let store = SqliteStore::open(&dir.store(), config.durability)?;
+    let store = SqlStore::sqlite(&dir.store(), config.durability)?;
     let settings = Settings { data_dir: dir.path().to_owned(), ..config.hub };
     let address =
         Address { url: url.to_owned(), hub_key: identity.public().0, operator_token: dir.operator_token()? };

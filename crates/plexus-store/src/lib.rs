@@ -2,7 +2,8 @@
 //!
 //! The hub uses one small trait, [`Store`]. Every write is a list of [`Change`]s that become durable together or not at
 //! all. A change is published only after its commit. `domain` contains the rules of each change, over the row interface in
-//! `rows`. A backend implements that interface and the reads: `sqlite`, and `memory` for tests. `tests/contract.rs` is the
+//! `rows`. A backend implements that interface and the reads: `sql`, with the
+//! databases `sqlite` and `postgres`, and `memory` for tests. `tests/contract.rs` is the
 //! suite that every backend has to pass.
 
 mod arbor;
@@ -14,10 +15,12 @@ mod memory;
 mod model;
 mod node_text;
 mod page;
+mod postgres;
 mod rows;
 #[cfg(any(test, feature = "samples"))]
 pub mod samples;
 mod slots;
+mod sql;
 mod sqlite;
 
 use async_trait::async_trait;
@@ -42,7 +45,8 @@ pub use model::{
     Verdict,
 };
 pub use slots::{OnBehalf, Slot, Slots};
-pub use sqlite::{AuditFile, Durability, SqliteStore};
+pub use sql::SqlStore;
+pub use sqlite::{AuditFile, Durability};
 #[cfg(debug_assertions)]
 pub use sqlite::{faulty_disk, work_count};
 
@@ -55,7 +59,7 @@ pub enum StoreError {
     /// A temporary failure (disk full, I/O error): nothing was applied, and a retry may succeed.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
-    /// The file cannot be used at all.
+    /// The database cannot be used, or contains what cannot be read. A retry does not help.
     #[error("{0}")]
     Unusable(String),
 }

@@ -48,6 +48,12 @@ pub(crate) fn spaced(text: &str) -> String {
     spaced
 }
 
+/// The words of a text, in lower case.
+pub(crate) fn tokens(text: &str) -> Vec<String> {
+    let words = text.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect()
+}
+
 /// Appends the texts, inputs and results of a content up to a length, without the names of fields and ids.
 fn gather(content: &Value, most: usize, text: &mut String) {
     // The end of a turn: its `usage` contains only words of the API.

@@ -5,14 +5,21 @@
 mod common;
 mod suite;
 
-/// Declares one test of each promise for a backend. Its `fresh()` returns a guard and an empty `Arc<dyn Store>`.
+use std::sync::Arc;
+
+use plexus_store::{SqlStore, Store};
+use plexus_testkit::postgres::Postgres;
+use plexus_testkit::skip;
+
+/// Declares one test of each promise for a backend. Its `fresh(name)` returns a guard and an empty `Arc<dyn Store>`, or
+/// `None` if the test is skipped.
 macro_rules! contract {
     ($backend:ident, $fresh:path, { $($topic:ident: $($promise:ident),+ $(,)?;)+ }) => {
         mod $backend {
             $($(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $promise() {
-                    let (_guard, store) = $fresh();
+                    let Some((_guard, store)) = $fresh(stringify!($promise)) else { return };
                     crate::suite::$topic::$promise(store).await;
                 }
             )+)+
@@ -129,18 +136,33 @@ macro_rules! whole_contract {
     };
 }
 
+/// A guard and an empty store.
+type Fresh<G> = Option<(G, Arc<dyn Store>)>;
+
 /// An empty SQLite store in a directory that is deleted with the guard.
-fn sqlite() -> (tempfile::TempDir, std::sync::Arc<dyn plexus_store::Store>) {
+fn sqlite(_test: &str) -> Fresh<tempfile::TempDir> {
     let dir = tempfile::TempDir::new().unwrap();
     let store = common::open(&dir.path().join("plexus.db"));
-    (dir, std::sync::Arc::new(store))
+    Some((dir, Arc::new(store)))
 }
 
 whole_contract!(on_sqlite, crate::sqlite);
 
+/// An empty database of a PostgreSQL server.
+fn postgres(test: &str) -> Fresh<()> {
+    let Some(server) = Postgres::shared() else {
+        skip(test, "PostgreSQL");
+        return None;
+    };
+    let store = SqlStore::postgres(&server.url(&server.database().unwrap())).unwrap();
+    Some(((), Arc::new(store)))
+}
+
+whole_contract!(on_postgres, crate::postgres);
+
 /// An empty store in memory.
-fn memory() -> ((), std::sync::Arc<dyn plexus_store::Store>) {
-    ((), std::sync::Arc::<plexus_store::MemoryStore>::default())
+fn memory(_test: &str) -> Fresh<()> {
+    Some(((), Arc::<plexus_store::MemoryStore>::default()))
 }
 
 whole_contract!(in_memory, crate::memory);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use common::*;
 use plexus_protocol::SessionId;
-use plexus_store::{Change, Durability, Ledger, SqliteStore, Store, StoreError};
+use plexus_store::{Change, Durability, Ledger, SqlStore, Store, StoreError};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use tempfile::TempDir;
@@ -106,7 +106,7 @@ fn a_full_disk_stores_nothing_partially_and_recovers() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn child_commits_until_it_is_killed() {
     let Some(path) = in_child() else { return };
-    let store = Arc::new(SqliteStore::open(&path, Durability::Full).unwrap());
+    let store = Arc::new(SqlStore::sqlite(&path, Durability::Full).unwrap());
     let session = match session_named(&*store, "a").await {
         Some(session) => session.id,
         None => create(&*store, "a").await,
@@ -120,7 +120,7 @@ async fn child_commits_until_it_is_killed() {
 }
 
 /// Commits until a commit fails.
-async fn commit_and_acknowledge(store: Arc<SqliteStore>, session: SessionId, turn: u64) -> StoreError {
+async fn commit_and_acknowledge(store: Arc<SqlStore>, session: SessionId, turn: u64) -> StoreError {
     let mut count = store.position("x", session, turn).await.unwrap();
     loop {
         count += 1;
@@ -141,7 +141,7 @@ async fn commit_and_acknowledge(store: Arc<SqliteStore>, session: SessionId, tur
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn child_runs_out_of_space() {
     let Some(path) = in_child() else { return };
-    let store = Arc::new(SqliteStore::open(&path, Durability::Full).unwrap());
+    let store = Arc::new(SqlStore::sqlite(&path, Durability::Full).unwrap());
     let session = create(&*store, "a").await;
     let log = std::fs::metadata(path.with_extension("db-wal")).unwrap().len();
     let unlimited = getrlimit(Resource::Fsize);

@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex};
 use common::*;
 use plexus_protocol::SessionId;
 use plexus_store::faulty_disk::{Disk, Fault};
-use plexus_store::{Change, Committed, Durability, Ledger, SqliteStore, Store, StoreError};
+use plexus_store::{Change, Committed, Durability, Ledger, SqlStore, Store, StoreError};
 use tempfile::TempDir;
 
 /// A store that syncs, with one session, and the numbers of the events that its observer got.
 struct Watched {
     dir: TempDir,
-    store: Arc<SqliteStore>,
+    store: Arc<SqlStore>,
     session: SessionId,
     told: Arc<Mutex<Vec<u64>>>,
 }
@@ -26,7 +26,7 @@ struct Watched {
 impl Watched {
     async fn new() -> Self {
         let dir = TempDir::new().unwrap();
-        let store = Arc::new(SqliteStore::open(&dir.path().join("plexus.db"), Durability::Full).unwrap());
+        let store = Arc::new(SqlStore::sqlite(&dir.path().join("plexus.db"), Durability::Full).unwrap());
         let session = create(&*store, "a").await;
         let told = Arc::new(Mutex::new(Vec::new()));
         let telling = Arc::clone(&told);
@@ -147,7 +147,7 @@ async fn a_failed_migration_leaves_an_older_store_unchanged() {
         let mut tries = 0;
         let store = loop {
             disk.fail(fault, tries);
-            match SqliteStore::open(&path, Durability::Full) {
+            match SqlStore::sqlite(&path, Durability::Full) {
                 Ok(store) => break store,
                 Err(StoreError::Unavailable(why)) => assert!(why.contains("plexus.db"), "{why}"),
                 Err(other) => panic!("{other:?}"),

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use common::*;
-use plexus_store::{Change, Durability, Ledger, OpenFilter, SqliteStore, Store, StoreError};
+use plexus_store::{Change, Durability, Ledger, OpenFilter, SqlStore, Store, StoreError};
 use tempfile::TempDir;
 
 /// A directory with a closed store that has some data.
@@ -47,7 +47,7 @@ fn refused(path: &Path, words: &[&str]) {
         files
     };
     let before = files();
-    match SqliteStore::open(path, Durability::Full) {
+    match SqlStore::sqlite(path, Durability::Full) {
         Err(StoreError::Unusable(message)) => {
             assert!(message.contains(&*path.to_string_lossy()), "{message}");
             for word in words {
@@ -64,7 +64,7 @@ fn refused(path: &Path, words: &[&str]) {
 async fn commits_survive_closing_and_opening() {
     let (_dir, path) = closed_store().await;
     for durability in [Durability::Full, Durability::Normal] {
-        let store = SqliteStore::open(&path, durability).unwrap();
+        let store = SqlStore::sqlite(&path, durability).unwrap();
         let session = session_named(&store, "a").await.unwrap();
         assert_eq!(store.open_approvals(OpenFilter::OfSession(session.id)).await.unwrap().len(), 1);
         let head = store.feed_head().await.unwrap();
@@ -227,7 +227,7 @@ fn an_interrupted_transaction_of_another_program_is_not_touched() {
 fn a_path_that_cannot_be_a_file_is_refused() {
     let dir = TempDir::new().unwrap();
     for path in [dir.path().join("no/such/dir/db"), dir.path().to_owned()] {
-        let opened = SqliteStore::open(&path, Durability::Full);
+        let opened = SqlStore::sqlite(&path, Durability::Full);
         assert!(
             matches!(opened.err(), Some(StoreError::Unusable(message)) if message.contains("cannot be opened"))
         );

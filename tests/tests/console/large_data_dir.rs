@@ -8,7 +8,7 @@ use plexus_protocol::{
     ApprovalStatus, AskedOf, Decision, Event, Object, SessionId, SessionName, UnixSeconds,
 };
 use plexus_store::{
-    CallRow, Change, Durability, Ledger as _, NewApproval, NewSession, RunKey, RunState, SqliteStore,
+    CallRow, Change, Durability, Ledger as _, NewApproval, NewSession, RunKey, RunState, SqlStore,
     TurnStatus, Verdict, samples,
 };
 use serde_json::json;
@@ -52,7 +52,7 @@ pub(crate) async fn fill(dir: &Path) -> anyhow::Result<()> {
     }
     // The order of a session's own changes stays.
     changes.sort_by_key(|(at, _)| *at);
-    let store = SqliteStore::open(&dir.join("plexus.db"), Durability::Normal)?;
+    let store = SqlStore::sqlite(&dir.join("plexus.db"), Durability::Normal)?;
     let mut pending: Vec<Dated> = Vec::new();
     for change in changes {
         let is_next = pending.last().is_some_and(|(at, _)| *at != change.0) || pending.len() == AT_ONCE;
@@ -64,7 +64,7 @@ pub(crate) async fn fill(dir: &Path) -> anyhow::Result<()> {
     commit(&store, pending).await
 }
 
-async fn commit(store: &SqliteStore, changes: Vec<Dated>) -> anyhow::Result<()> {
+async fn commit(store: &SqlStore, changes: Vec<Dated>) -> anyhow::Result<()> {
     if let Some((at, _)) = changes.first() {
         store.commit(*at, changes.into_iter().map(|(_, change)| change).collect()).await?;
     }

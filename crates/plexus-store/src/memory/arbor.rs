@@ -7,7 +7,7 @@ use plexus_protocol::{NodeId, TreeId};
 use super::MemoryStore;
 use super::reads::count;
 use super::tables::{StoredNode, Tables};
-use crate::node_text::{searchable, spaced};
+use crate::node_text::{searchable, spaced, tokens};
 use crate::page::Page;
 use crate::{Arbor, ResumePoint, SearchHit, StoreError};
 
@@ -86,12 +86,6 @@ impl StoredNode {
     fn whole(&self) -> Node {
         Node { summary: self.summary.clone(), tree_id: self.tree, content: self.content.clone() }
     }
-}
-
-/// The words of a text, in lower case.
-fn tokens(text: &str) -> Vec<String> {
-    let words = text.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty());
-    words.map(str::to_lowercase).collect()
 }
 
 #[async_trait]

@@ -7,7 +7,8 @@ use plexus_protocol::audit::{AuditHead, VerifyResult};
 use rusqlite::{Connection, OpenFlags};
 
 use super::connection::{self, Opening};
-use super::{audit, schema};
+use super::schema;
+use crate::sql::audit;
 use crate::{AuditCheck, StoreError};
 
 /// How many entries one read transaction covers. A long transaction keeps a running hub from checkpointing its write-ahead log.
@@ -116,7 +117,7 @@ impl AuditFile {
         audit::check(&self.connection, after, upto).map_err(|error| self.in_file(error))
     }
 
-    fn in_file(&self, error: rusqlite::Error) -> StoreError {
-        StoreError::from(error).in_file(&self.path)
+    fn in_file(&self, error: StoreError) -> StoreError {
+        error.in_file(&self.path)
     }
 }

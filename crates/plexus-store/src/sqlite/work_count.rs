@@ -37,7 +37,7 @@ impl WorkCount {
     }
 }
 
-pub(super) fn count_commit() {
+pub(crate) fn count_commit() {
     COMMITS.fetch_add(1, Relaxed);
 }
 

@@ -14,7 +14,7 @@ use plexus_protocol::{
 };
 use plexus_store::{
     Change, Committed, ConversationStart, Durability, NewApproval, NewSession, Refusal, RunKey, RunState,
-    SessionConfig, SessionRow, SqliteStore, Store, StoreError, TurnStatus,
+    SessionConfig, SessionRow, SqlStore, Store, StoreError, TurnStatus,
 };
 use serde_json::json;
 
@@ -233,6 +233,6 @@ pub fn denies(approval: ApprovalId) -> Change {
 }
 
 /// A store in this file; the tests do not need disk syncs.
-pub fn open(path: &Path) -> SqliteStore {
-    SqliteStore::open(path, Durability::Normal).unwrap()
+pub fn open(path: &Path) -> SqlStore {
+    SqlStore::sqlite(path, Durability::Normal).unwrap()
 }

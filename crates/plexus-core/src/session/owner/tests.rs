@@ -9,7 +9,7 @@ use plexus_agent::{Keeper, ProcessIdentity, RunDir};
 use plexus_protocol::claudecode::PolicyName;
 use plexus_protocol::{AskedOf, NodeId, SessionName, TreeId};
 use plexus_store::{
-    ConversationStart, Durability, EventsOfTurn, NewSession, RunKey, RunRow, RunState, SqliteStore, TurnRow,
+    ConversationStart, Durability, EventsOfTurn, NewSession, RunKey, RunRow, RunState, SqlStore, TurnRow,
     TurnStatus,
 };
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ impl Working {
         let data = tempfile::tempdir().unwrap();
         let settings =
             Settings { data_dir: data.path().to_owned(), sandbox: SandboxSetting::Off, ..settings() };
-        let store = Arc::new(SqliteStore::open(&data.path().join("db"), Durability::Normal).unwrap());
+        let store = Arc::new(SqlStore::sqlite(&data.path().join("db"), Durability::Normal).unwrap());
         let address = Address { url: String::new(), hub_key: String::new(), operator_token: String::new() };
         let sandbox = SandboxSetup::tried(&settings).await;
         let hub = Hub::new(settings, address, store, Registry::default(), sandbox, Vec::new()).await.unwrap();

@@ -4,18 +4,18 @@ use plexus_protocol::budget::BudgetLimit;
 use plexus_protocol::{ApprovalId, SessionId};
 
 use super::super::columns::{Text, Word, int};
-use super::super::{reads, sql};
-use super::SqliteRows;
+use super::super::statements;
+use super::SqlRows;
 use crate::BudgetRow;
 use crate::rows::{BudgetRows, Share, Stored};
 
-impl BudgetRows for SqliteRows<'_> {
+impl BudgetRows for SqlRows<'_> {
     fn any_budget(&self) -> Stored<bool> {
-        self.value(sql::ANY_BUDGET, [])
+        self.value(statements::ANY_BUDGET, ())
     }
 
     fn share(&self, session: SessionId, limit: BudgetLimit) -> Stored<Option<Share>> {
-        Ok(reads::one(self.connection, sql::BUDGET, (Text(session), Word(limit)), |row| {
+        self.database.one(statements::BUDGET, (Text(session), Word(limit)), |row| {
             let (granted, own) = (row.get("granted")?, row.get("own")?);
             let (below, used) = (row.get("below")?, row.get("used")?);
             Ok(Share {
@@ -23,53 +23,45 @@ impl BudgetRows for SqliteRows<'_> {
                 notified: row.get("told")?,
                 deleted: row.get("deleted")?,
             })
-        })?)
+        })
     }
 
     fn sessions_with(&self, limit: BudgetLimit) -> Stored<Vec<SessionId>> {
-        Ok(reads::all(self.connection, sql::SESSIONS_WITH, [Word(limit)], |row| {
-            Ok(row.get::<_, Text<_>>(0)?.0)
-        })?)
+        self.database.all(statements::SESSIONS_WITH, [Word(limit)], |row| Ok(row.get::<Text<_>>(0)?.0))
     }
 
     fn put_share(&mut self, share: &Share) -> Stored<()> {
         let BudgetRow { session, limit, granted, own, below, used } = &share.row;
-        self.execute(
+        self.write(
             "INSERT INTO budgets (session, kind, granted, own, below, used, told) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) \
-             ON CONFLICT DO UPDATE SET granted = ?3, own = ?4, below = ?5, used = ?6, told = ?7",
+             ON CONFLICT (session, kind) DO UPDATE SET granted = ?3, own = ?4, below = ?5, used = ?6, told = ?7",
             (Text(session), Word(limit), int(*granted), int(*own), int(*below), int(*used), share.notified),
-        )?;
-        Ok(())
+        )
     }
 
     fn budget_waits(&self, session: SessionId) -> Stored<Vec<ApprovalId>> {
-        Ok(reads::all(self.connection, sql::BUDGET_WAITS, [Text(session)], |row| {
-            Ok(row.get::<_, Text<_>>(0)?.0)
-        })?)
+        self.database.all(statements::BUDGET_WAITS, [Text(session)], |row| Ok(row.get::<Text<_>>(0)?.0))
     }
 
     fn is_waited_for(&self, approval: ApprovalId) -> Stored<bool> {
-        self.value(sql::IS_WAITED_FOR, [Text(approval)])
+        self.value(statements::IS_WAITED_FOR, [Text(approval)])
     }
 
     fn insert_budget_wait(&mut self, session: SessionId, approval: ApprovalId) -> Stored<()> {
-        self.execute(
+        self.write(
             "INSERT INTO budget_waits (session, approval) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
             (Text(session), Text(approval)),
-        )?;
-        Ok(())
+        )
     }
 
     fn delete_budget_wait(&mut self, session: SessionId, approval: ApprovalId) -> Stored<()> {
-        self.execute(
+        self.write(
             "DELETE FROM budget_waits WHERE session = ?1 AND approval = ?2",
             (Text(session), Text(approval)),
-        )?;
-        Ok(())
+        )
     }
 
     fn delete_budget_waits(&mut self, approval: ApprovalId) -> Stored<()> {
-        self.execute("DELETE FROM budget_waits WHERE approval = ?1", [Text(approval)])?;
-        Ok(())
+        self.write("DELETE FROM budget_waits WHERE approval = ?1", [Text(approval)])
     }
 }

@@ -2,64 +2,69 @@
 //! `crate::domain::audit_entries`.
 
 use std::io;
+use std::ops::ControlFlow;
 
 use plexus_protocol::audit::{AuditHead, AuditRow};
-use rusqlite::{Connection, OptionalExtension, Result, Row};
 
 use super::columns::{Json, Text, Word, int};
-use super::sql;
+use super::{Database, Row, statements};
 use crate::domain::audit_chain::{self, Columns, StoredEntry};
 use crate::page::Page;
-use crate::{AuditCheck, AuditFilter, AuditFrom};
+use crate::rows::Stored;
+use crate::{AuditCheck, AuditFilter, AuditFrom, StoreError};
 
 /// The head of the audit log as the writing thread knows it: read once, then kept in memory while transactions succeed. So a log
 /// that is rewritten under a running hub breaks at the next entry.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Chain {
+pub(crate) struct Chain {
     head: Option<AuditHead>,
 }
 
 impl Chain {
-    pub(super) fn head(&self) -> Option<&AuditHead> {
+    pub(crate) fn head(&self) -> Option<&AuditHead> {
         self.head.as_ref()
     }
 
-    pub(super) fn append(&mut self, head: &AuditHead) {
+    /// The chain after a commit has failed. A refusal has changed nothing; after another failure the head is read again.
+    pub(crate) fn after(self, error: &StoreError) -> Self {
+        if matches!(error, StoreError::Refused(_)) { self } else { Self::default() }
+    }
+
+    pub(crate) fn append(&mut self, head: &AuditHead) {
         self.head = Some(head.clone());
     }
 }
 
 /// The last entry.
-pub(super) fn head(connection: &Connection) -> Result<AuditHead> {
-    let last = connection
-        .prepare_cached(sql::AUDIT_HEAD)?
-        .query_row([], |row| Ok(AuditHead { number: row.get(0)?, hash: row.get(1)? }))
-        .optional()?;
+pub(crate) fn head(database: &dyn Database) -> Stored<AuditHead> {
+    let last = database
+        .one(statements::AUDIT_HEAD, (), |row| Ok(AuditHead { number: row.get(0)?, hash: row.get(1)? }))?;
     Ok(last.unwrap_or_else(AuditHead::start))
 }
 
 /// The entries that match `filter`, read in the direction of `from`.
-pub(super) fn rows(
-    connection: &Connection,
+pub(crate) fn rows(
+    database: &dyn Database,
     filter: &AuditFilter,
     from: AuditFrom,
     limit: u64,
-) -> Result<Vec<AuditRow>> {
+) -> Stored<Vec<AuditRow>> {
     // A session has fewer entries than a tool.
     let (sql, edge) = match (from, filter) {
-        (AuditFrom::After(edge), AuditFilter { session: Some(_), .. }) => (sql::AUDIT_OF_SESSION, edge),
-        (AuditFrom::After(edge), AuditFilter { tool_name: Some(_), .. }) => (sql::AUDIT_OF_TOOL, edge),
-        (AuditFrom::After(edge), _) => (sql::AUDIT, edge),
+        (AuditFrom::After(edge), AuditFilter { session: Some(_), .. }) => {
+            (statements::AUDIT_OF_SESSION, edge)
+        }
+        (AuditFrom::After(edge), AuditFilter { tool_name: Some(_), .. }) => (statements::AUDIT_OF_TOOL, edge),
+        (AuditFrom::After(edge), _) => (statements::AUDIT, edge),
         (AuditFrom::Before(edge), AuditFilter { session: Some(_), .. }) => {
-            (sql::NEWEST_AUDIT_OF_SESSION, edge)
+            (statements::NEWEST_AUDIT_OF_SESSION, edge)
         }
         (AuditFrom::Before(edge), AuditFilter { tool_name: Some(_), .. }) => {
-            (sql::NEWEST_AUDIT_OF_TOOL, edge)
+            (statements::NEWEST_AUDIT_OF_TOOL, edge)
         }
-        (AuditFrom::Before(edge), _) => (sql::NEWEST_AUDIT, edge),
+        (AuditFrom::Before(edge), _) => (statements::NEWEST_AUDIT, edge),
     };
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut found = statement.query((
+    let matching = (
         int(edge),
         int(limit),
         filter.since.map(int),
@@ -68,56 +73,58 @@ pub(super) fn rows(
         &filter.by,
         &filter.tool_name,
         filter.session.map(Text),
-    ))?;
+    );
     let mut page = Page::new();
-    while let Some(row) = found.next()? {
-        if !page.has_room_for(row.get_ref("entry")?.as_str()?.len()) {
-            break;
+    database.each(sql, matching, |row| {
+        if !page.has_room_for(row.text("entry")?.len()) {
+            return Ok(ControlFlow::Break(()));
         }
-        let entry = row.get::<_, Json<_>>("entry")?.0;
+        let entry = row.get::<Json<_>>("entry")?.0;
         page.push(AuditRow { number: row.get("number")?, hash: row.get("hash")?, entry });
-    }
+        Ok(ControlFlow::Continue(()))
+    })?;
     Ok(page.rows())
 }
 
 /// Passes the entries after `after` up to `upto` to `write`, each as a line of JSON around the stored text. The inner
 /// error is that of `write`.
-pub(super) fn lines(
-    connection: &Connection,
+pub(crate) fn lines(
+    database: &dyn Database,
     after: u64,
     upto: u64,
     write: &mut impl FnMut(String) -> io::Result<()>,
-) -> Result<io::Result<()>> {
-    let mut statement = connection.prepare_cached(sql::AUDIT_CHAIN)?;
-    let mut rows = statement.query((int(after), int(upto)))?;
-    while let Some(row) = rows.next()? {
-        let (number, hash, entry): (u64, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        if let Err(error) = write(format!("{{\"number\":{number},\"hash\":\"{hash}\",\"entry\":{entry}}}")) {
-            return Ok(Err(error));
-        }
-    }
-    Ok(Ok(()))
+) -> Stored<io::Result<()>> {
+    let mut written = Ok(());
+    database.each(statements::AUDIT_CHAIN, (int(after), int(upto)), |row| {
+        let (number, hash, entry) = (row.get::<u64>(0)?, row.text(1)?, row.text(2)?);
+        written = write(format!("{{\"number\":{number},\"hash\":\"{hash}\",\"entry\":{entry}}}"));
+        Ok(if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    })?;
+    Ok(written)
 }
 
 /// Verifies the entries after `after` up to `upto`. If the log ends before `upto`, verifies that none is missing at its end.
-pub(super) fn check(connection: &Connection, after: &AuditHead, upto: u64) -> Result<AuditCheck> {
+pub(crate) fn check(database: &dyn Database, after: &AuditHead, upto: u64) -> Stored<AuditCheck> {
     // Entries and counter are read from one snapshot: the writer continues meanwhile.
-    let moment = connection.unchecked_transaction()?;
+    let _snapshot = database.snapshot()?;
     let mut head = after.clone();
-    let mut statement = moment.prepare_cached(sql::AUDIT_CHAIN)?;
     // Numbers start at 1. An inserted entry with a lower number must be found too.
     let from = if after.number == 0 { i64::MIN } else { int(after.number) };
-    let mut rows = statement.query((from, int(upto)))?;
-    while let Some(row) = rows.next()? {
+    let mut broken = None;
+    database.each(statements::AUDIT_CHAIN, (from, int(upto)), |row| {
         match verify(row, &head) {
             Ok(next) => head = next,
-            Err(why) => return Ok(AuditCheck::Broken { number: head.number + 1, why }),
+            Err(why) => {
+                broken = Some(why);
+                return Ok(ControlFlow::Break(()));
+            }
         }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    if let Some(why) = broken {
+        return Ok(AuditCheck::Broken { number: head.number + 1, why });
     }
-    let given: Option<i64> = moment
-        .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'audit'")?
-        .query_row([], |row| row.get(0))
-        .optional()?;
+    let given: Option<i64> = database.one(database.dialect().written_audit_entries, (), |row| row.get(0))?;
     if head.number < upto && given.unwrap_or(0) != int(head.number) {
         let why = match given {
             Some(given) if given > int(head.number) => {
@@ -131,19 +138,19 @@ pub(super) fn check(connection: &Connection, after: &AuditHead, upto: u64) -> Re
 }
 
 /// The head after this row, or what is wrong with the row.
-fn verify(row: &Row<'_>, before: &AuditHead) -> std::result::Result<AuditHead, String> {
-    let stored = stored_entry(row).map_err(|error| format!("cannot be read: {error}"))?;
+fn verify(row: &Row<'_>, before: &AuditHead) -> Result<AuditHead, String> {
+    let stored = stored_entry(row).map_err(|error| format!("cannot be read ({error})"))?;
     audit_chain::verify(before, &stored)
 }
 
-fn stored_entry(row: &Row<'_>) -> Result<StoredEntry> {
+fn stored_entry(row: &Row<'_>) -> Stored<StoredEntry> {
     Ok(StoredEntry {
         number: row.get("number")?,
         hash: row.get("hash")?,
         text: row.get("entry")?,
         columns: Columns {
             at: row.get("at")?,
-            kind: row.get::<_, Word<_>>("kind")?.0,
+            kind: row.get::<Word<_>>("kind")?.0,
             who: row.get("who")?,
             session: row.get("session")?,
             tool_name: row.get("tool_name")?,

@@ -3,53 +3,55 @@
 //! and the hub itself, another all other callers, of whom each has one read in the queue at a time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
-use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::{closed, connection, panicked};
+use super::source::{Connection, Source};
+use super::{Database, closed, panicked};
 use crate::{OnBehalf, Slots, StoreError};
 
 /// More than the number of callers: only the turn of each caller limits its reads.
 const SLOTS: usize = 1 << 20;
+/// The time after a failed attempt to open a connection in which there is no other one.
+const AFTER_FAILURE: Duration = Duration::from_millis(100);
 
 /// The threads, and the turns of the callers that share one of them.
-pub(super) struct RowReaders {
+pub(crate) struct RowReaders {
     own: ReadingThread,
     shared: ReadingThread,
     turns: Slots,
 }
 
 impl RowReaders {
-    /// Starts the threads for a prepared file.
-    pub(super) fn start(path: &Path) -> Result<Self, StoreError> {
-        let own = ReadingThread::start(path, "store-reader")?;
-        let shared = ReadingThread::start(path, "store-reader-2")?;
+    /// Starts the threads.
+    pub(crate) fn start(source: &Arc<dyn Source>) -> Result<Self, StoreError> {
+        let own = ReadingThread::start(source, "store-reader")?;
+        let shared = ReadingThread::start(source, "store-reader-2")?;
         Ok(Self { own, shared, turns: Slots::new(SLOTS, SLOTS) })
     }
 
     /// Performs a read. It sees every commit before its start.
-    pub(super) async fn read<T: Send + 'static, E: Into<StoreError>>(
+    pub(crate) async fn read<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+        read: impl FnOnce(&dyn Database) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         if OnBehalf::current().is_operator() {
             return self.own.read(read).await;
         }
         let turn = self.turns.take().await.map_err(|_| closed())?;
         // The thread ends the turn: the caller may be gone by then.
-        let read = move |connection: &Connection| {
+        let read = move |database: &dyn Database| {
             let _turn = turn;
-            read(connection)
+            read(database)
         };
         self.shared.read(read).await
     }
 
     /// Finishes the queued reads, then closes the connections and ends the threads.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.turns.close();
         self.own.close();
         self.shared.close();
@@ -69,9 +71,9 @@ enum Job {
 }
 
 impl ReadingThread {
-    fn start(path: &Path, name: &str) -> Result<Self, StoreError> {
+    fn start(source: &Arc<dyn Source>, name: &str) -> Result<Self, StoreError> {
         let (queue, jobs) = mpsc::channel();
-        let mut kept = KeptConnection { path: path.to_owned(), connection: None };
+        let mut kept = KeptConnection { source: Arc::clone(source), connection: None, failed: None };
         let run = move || {
             for job in jobs {
                 match job {
@@ -86,9 +88,9 @@ impl ReadingThread {
         Ok(Self { queue, thread: Mutex::new(Some(thread)) })
     }
 
-    async fn read<T: Send + 'static, E: Into<StoreError>>(
+    async fn read<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+        read: impl FnOnce(&dyn Database) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         let job = move |kept: &mut KeptConnection| {
@@ -119,19 +121,36 @@ impl Drop for ReadingThread {
 
 /// The connection of a thread. It is opened by the first read, and by the first one after a failure.
 struct KeptConnection {
-    path: PathBuf,
+    source: Arc<dyn Source>,
     connection: Option<Connection>,
+    /// The last attempt to open one, if it failed.
+    failed: Option<(Instant, StoreError)>,
 }
 
 impl KeptConnection {
-    fn read<T, E: Into<StoreError>>(
+    fn read<T>(
         &mut self,
-        read: impl FnOnce(&Connection) -> Result<T, E>,
+        read: impl FnOnce(&dyn Database) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let connection = self.connection.take().map_or_else(|| connection::reader(&self.path), Ok)?;
-        let answer = catch_unwind(AssertUnwindSafe(|| read(&connection))).map_err(|_| panicked())?;
-        let answer = answer.map_err(|error| error.into().in_file(&self.path))?;
-        self.connection = Some(connection);
+        let connection = match self.connection.take().filter(|kept| kept.is_usable()) {
+            Some(kept) => kept,
+            None => self.open()?,
+        };
+        let answer = catch_unwind(AssertUnwindSafe(|| read(&*connection))).map_err(|_| panicked())?;
+        let answer = answer.map_err(|error| self.source.named(error))?;
+        self.connection = Some(connection).filter(|connection| !connection.is_in_transaction());
         Ok(answer)
+    }
+
+    /// Opens a connection. Reads that were queued during a failed attempt do not repeat it: each would wait for its own.
+    fn open(&mut self) -> Result<Connection, StoreError> {
+        if let Some((at, error)) = &self.failed
+            && at.elapsed() < AFTER_FAILURE
+        {
+            return Err(error.clone());
+        }
+        let opened = self.source.reader();
+        self.failed = opened.as_ref().err().map(|error| (Instant::now(), error.clone()));
+        opened
     }
 }

@@ -4,39 +4,39 @@
 
 use std::iter;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use plexus_protocol::UnixSeconds;
-use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::audit::Chain;
 use super::search_index::{self, Coverage};
+use super::source::{Connection, Source};
 use super::timing::{mark, subject};
-use super::{closed, panicked};
+use super::{CommitError, Database, closed, panicked};
 use crate::{Change, Committed, Observer, StoreError};
 
 /// Applies the changes of one commit, inside the transaction.
-pub(super) type Apply =
-    Box<dyn FnMut(&Connection, &mut Chain, UnixSeconds, &[Change]) -> Result<Committed, StoreError> + Send>;
-
-/// Opens another connection if the current one does not recover from a failure.
-pub(super) type Reopen = Box<dyn Fn() -> Result<Connection, StoreError> + Send>;
+pub(crate) type Apply =
+    Box<dyn FnMut(&dyn Database, &mut Chain, UnixSeconds, &[Change]) -> Result<Committed, StoreError> + Send>;
 
 /// How long the queue has to be empty before nodes are added to the search index.
 const QUIET: Duration = Duration::from_millis(200);
 /// After this time, nodes are added to the search index although the queue is not empty.
 const MAX_INDEX_DELAY: Duration = Duration::from_secs(5);
+/// The time between two attempts to find out whether a transaction was committed.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// The queue in front of the writing thread.
-pub(super) struct Writer {
+pub(crate) struct Writer {
     queue: mpsc::Sender<Job>,
     thread: Mutex<Option<JoinHandle<()>>>,
     transactions: Arc<AtomicU64>,
     observer: Arc<Mutex<Option<Observer>>>,
+    closing: Arc<AtomicBool>,
 }
 
 enum Job {
@@ -57,28 +57,30 @@ type Answer = Result<Committed, StoreError>;
 
 impl Writer {
     /// Starts the thread.
-    pub(super) fn start(connection: Connection, reopen: Reopen, apply: Apply) -> Result<Self, StoreError> {
+    pub(crate) fn start(source: Arc<dyn Source>, apply: Apply) -> Result<Self, StoreError> {
         let (queue, jobs) = mpsc::channel();
         let transactions = Arc::new(AtomicU64::new(0));
         let observer = Arc::default();
+        let closing = Arc::default();
         let mut state = Writing {
-            connection: Some(connection),
-            reopen,
+            connection: Some(source.writer()?),
+            source,
             apply,
             chain: Chain::default(),
             transactions: Arc::clone(&transactions),
             observer: Arc::clone(&observer),
+            closing: Arc::clone(&closing),
             index: Index { behind_since: Some(Instant::now()), has_more: false, searches: Vec::new() },
         };
         let thread =
             thread::Builder::new().name("store-writer".to_owned()).spawn(move || state.run(&jobs)).map_err(
                 |error| StoreError::Unavailable(format!("cannot start the writing thread: {error}")),
             )?;
-        Ok(Self { queue, thread: Mutex::new(Some(thread)), transactions, observer })
+        Ok(Self { queue, thread: Mutex::new(Some(thread)), transactions, observer, closing })
     }
 
     /// Queues a commit and waits for its result. Dropping the future does not cancel the commit.
-    pub(super) async fn commit(&self, at: UnixSeconds, changes: Vec<Change>) -> Answer {
+    pub(crate) async fn commit(&self, at: UnixSeconds, changes: Vec<Change>) -> Answer {
         let (reply, answer) = oneshot::channel();
         let subject = subject(&changes);
         subject.iter().for_each(|subject| subject.mark("commit_queued"));
@@ -89,26 +91,27 @@ impl Writer {
     }
 
     /// Waits until the search index contains all nodes of earlier commits.
-    pub(super) async fn complete_index(&self) -> Result<(), StoreError> {
+    pub(crate) async fn complete_index(&self) -> Result<(), StoreError> {
         let (reply, answer) = oneshot::channel();
         self.queue.send(Job::CompleteIndex(reply)).map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
     }
 
     /// Replaces the observer.
-    pub(super) fn observe(&self, observer: Observer) {
+    pub(crate) fn observe(&self, observer: Observer) {
         *self.observer.lock().unwrap_or_else(PoisonError::into_inner) = Some(observer);
     }
 
     /// How many transactions were committed.
-    pub(super) fn transactions(&self) -> u64 {
+    pub(crate) fn transactions(&self) -> u64 {
         self.transactions.load(Ordering::Relaxed)
     }
 
     /// Finishes the queued commits, then ends the thread.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
+            self.closing.store(true, Ordering::Relaxed);
             // Both fail only if the thread has already ended.
             let _ = self.queue.send(Job::Close);
             // The observer may have owned the last reference to the store: then this is the writing thread itself.
@@ -128,11 +131,12 @@ impl Drop for Writer {
 /// The state of the thread.
 struct Writing {
     connection: Option<Connection>,
-    reopen: Reopen,
+    source: Arc<dyn Source>,
     apply: Apply,
     chain: Chain,
     transactions: Arc<AtomicU64>,
     observer: Arc<Mutex<Option<Observer>>>,
+    closing: Arc<AtomicBool>,
     index: Index,
 }
 
@@ -240,9 +244,9 @@ impl Writing {
         let unread = self.index.searches.iter_mut().filter(|search| search.last_node.is_none());
         let added = catch_unwind(AssertUnwindSafe(|| {
             for search in unread {
-                search.last_node = Some(search_index::last_node(&connection)?);
+                search.last_node = Some(search_index::last_node(&*connection)?);
             }
-            Ok(search_index::add_batch(&connection)?)
+            search_index::add_batch(&*connection)
         }));
         self.put_back(connection);
         added.unwrap_or_else(|_| Err(panicked()))
@@ -288,53 +292,110 @@ impl Writing {
     }
 
     fn transaction(&mut self, group: &[Commit]) -> Result<Vec<Answer>, StoreError> {
-        let connection = self.take_connection()?;
-        let answers = transaction(&connection, &mut self.apply, &mut self.chain, group);
-        match &answers {
+        let connection = self.begin()?;
+        let ended = transaction(&*connection, &mut self.apply, &mut self.chain, group);
+        self.put_back(connection);
+        let stored = match ended {
+            Ok(answers) => Ok(answers),
+            Err(Failed::NotStored(error)) => Err(error),
+            Err(Failed::Unknown { id, answers, error }) => match self.was_committed(&id) {
+                Ok(true) => Ok(answers),
+                Ok(false) | Err(_) => Err(error),
+            },
+        };
+        match &stored {
             Ok(_) => drop(self.transactions.fetch_add(1, Ordering::Relaxed)),
             // Its audit entries were not stored.
             Err(_) => self.chain = Chain::default(),
         }
-        self.put_back(connection);
-        answers
+        stored
+    }
+
+    /// Begins a transaction. A connection that turns out to be closed is replaced.
+    fn begin(&mut self) -> Result<Connection, StoreError> {
+        let connection = self.take_connection()?;
+        match connection.begin() {
+            Err(_) if !connection.is_usable() => {
+                let connection = self.source.writer()?;
+                connection.begin()?;
+                Ok(connection)
+            }
+            Err(error) => {
+                self.put_back(connection);
+                Err(error)
+            }
+            Ok(()) => Ok(connection),
+        }
+    }
+
+    /// Finds out whether a transaction was committed whose COMMIT had no answer. Until this is known, nothing else is written and nobody gets
+    /// an answer.
+    fn was_committed(&self, id: &str) -> Result<bool, StoreError> {
+        loop {
+            match self.source.was_committed(id) {
+                Err(error) if !self.closing.load(Ordering::Relaxed) => {
+                    tracing::warn!(%error, "cannot find out whether the last commits were stored; trying again");
+                    thread::sleep(RETRY);
+                }
+                known => return known,
+            }
+        }
     }
 
     fn take_connection(&mut self) -> Result<Connection, StoreError> {
-        self.connection.take().map_or_else(&self.reopen, Ok)
+        self.connection.take().filter(|kept| kept.is_usable()).map_or_else(|| self.source.writer(), Ok)
     }
 
     /// Keeps a connection, unless it does not recover from a failure.
     fn put_back(&mut self, connection: Connection) {
         // After a full disk or an I/O error SQLite may have rolled back by itself.
-        if connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok() {
+        let has_ended = || !connection.is_in_transaction() || connection.execute("ROLLBACK", &[]).is_ok();
+        if connection.is_usable() && has_ended() {
             self.connection = Some(connection);
         }
     }
 }
 
+/// Why a transaction has no answers yet.
+enum Failed {
+    /// Nothing was stored.
+    NotStored(StoreError),
+    /// The connection failed after COMMIT was sent. If the transaction with this id was committed, the answers are true.
+    Unknown { id: String, answers: Vec<Answer>, error: StoreError },
+}
+
+impl From<StoreError> for Failed {
+    fn from(error: StoreError) -> Self {
+        Self::NotStored(error)
+    }
+}
+
+/// Applies the commits in the transaction that has begun, and commits it.
 fn transaction(
-    connection: &Connection,
+    database: &dyn Database,
     apply: &mut Apply,
     chain: &mut Chain,
     group: &[Commit],
-) -> Result<Vec<Answer>, StoreError> {
-    execute(connection, "BEGIN IMMEDIATE")?;
-    let answers = match all_at_once(connection, apply, chain, group)? {
+) -> Result<Vec<Answer>, Failed> {
+    let answers = match all_at_once(database, apply, chain, group)? {
         AllAtOnce::Applied(answers) => answers,
         AllAtOnce::Failed(error) if group.len() == 1 => {
-            execute(connection, "ROLLBACK")?;
+            execute(database, "ROLLBACK")?;
             return Ok(vec![Err(error)]);
         }
         AllAtOnce::Failed(_) => {
-            execute(connection, "ROLLBACK")?;
-            execute(connection, "BEGIN IMMEDIATE")?;
-            let one_by_one = group.iter().map(|commit| savepoint(connection, apply, chain, commit));
-            one_by_one.collect::<Result<_, _>>()?
+            execute(database, "ROLLBACK")?;
+            database.begin()?;
+            let one_by_one = group.iter().map(|commit| savepoint(database, apply, chain, commit));
+            one_by_one.collect::<Result<_, StoreError>>()?
         }
     };
     mark_each("commit_applied", group);
-    execute(connection, "COMMIT")?;
-    Ok(answers)
+    match database.commit() {
+        Ok(()) => Ok(answers),
+        Err(CommitError::NotCommitted(error)) => Err(Failed::NotStored(error)),
+        Err(CommitError::Unknown(id, error)) => Err(Failed::Unknown { id, answers, error }),
+    }
 }
 
 fn mark_each(boundary: &'static str, group: &[Commit]) {
@@ -343,65 +404,73 @@ fn mark_each(boundary: &'static str, group: &[Commit]) {
 
 enum AllAtOnce {
     Applied(Vec<Answer>),
-    /// One of the commits was refused or failed. The transaction has to be rolled back; `chain` is as before.
+    /// One of the commits was refused or failed. The transaction has to be rolled back.
     Failed(StoreError),
 }
 
 /// Applies all commits without savepoints. Refusals are rare, and for each savepoint SQLite writes rollback data and part of the search index.
 fn all_at_once(
-    connection: &Connection,
+    database: &dyn Database,
     apply: &mut Apply,
     chain: &mut Chain,
     group: &[Commit],
 ) -> Result<AllAtOnce, StoreError> {
     let before = chain.clone();
-    let mut answers = Vec::with_capacity(group.len());
-    for commit in group {
-        match apply_caught(connection, apply, chain, commit) {
-            Ok(committed) => answers.push(Ok(committed)),
-            // After an I/O error SQLite may have ended the transaction by itself.
-            Err(error) if connection.is_autocommit() => return Err(error),
-            Err(error) => {
-                *chain = before;
-                return Ok(AllAtOnce::Failed(error));
-            }
+    let applied = group.iter().map(|commit| apply_caught(database, apply, chain, commit));
+    let applied = applied.collect::<Result<Vec<_>, _>>().and_then(|applied| {
+        // If a queued statement has failed, the commits are applied one by one. A single commit learns that from COMMIT.
+        if group.len() > 1 {
+            database.wait_for_queued()?;
+        }
+        Ok(applied)
+    });
+    match applied {
+        Ok(applied) => {
+            #[cfg(debug_assertions)]
+            group.iter().for_each(|_| crate::sqlite::work_count::count_commit());
+            Ok(AllAtOnce::Applied(applied.into_iter().map(Ok).collect()))
+        }
+        // After an I/O error SQLite may have ended the transaction by itself.
+        Err(error) if !database.is_in_transaction() => Err(error),
+        Err(error) => {
+            *chain = before.after(&error);
+            Ok(AllAtOnce::Failed(error))
         }
     }
-    #[cfg(debug_assertions)]
-    group.iter().for_each(|_| super::work_count::count_commit());
-    Ok(AllAtOnce::Applied(answers))
 }
 
 /// Applies one commit. The outer error means that the whole transaction is lost.
 fn savepoint(
-    connection: &Connection,
+    database: &dyn Database,
     apply: &mut Apply,
     chain: &mut Chain,
     commit: &Commit,
 ) -> Result<Answer, StoreError> {
     let before = chain.clone();
-    execute(connection, "SAVEPOINT one")?;
-    let answer = apply_caught(connection, apply, chain, commit);
+    database.queue("SAVEPOINT one", &[])?;
+    // A failure of a queued statement belongs to this commit.
+    let answer = apply_caught(database, apply, chain, commit)
+        .and_then(|committed| database.wait_for_queued().map(|()| committed));
     if let Err(error) = &answer {
-        if connection.is_autocommit() {
+        if !database.is_in_transaction() {
             return Err(error.clone());
         }
-        *chain = before;
-        execute(connection, "ROLLBACK TO one")?;
+        *chain = before.after(error);
+        database.queue("ROLLBACK TO one", &[])?;
     }
-    execute(connection, "RELEASE one")?;
+    database.queue("RELEASE one", &[])?;
     #[cfg(debug_assertions)]
-    super::work_count::count_commit();
+    crate::sqlite::work_count::count_commit();
     Ok(answer)
 }
 
 /// Applies the changes of one commit. A panic is an error, so that the thread goes on.
-fn apply_caught(connection: &Connection, apply: &mut Apply, chain: &mut Chain, commit: &Commit) -> Answer {
-    catch_unwind(AssertUnwindSafe(|| apply(connection, chain, commit.at, &commit.changes)))
+fn apply_caught(database: &dyn Database, apply: &mut Apply, chain: &mut Chain, commit: &Commit) -> Answer {
+    catch_unwind(AssertUnwindSafe(|| apply(database, chain, commit.at, &commit.changes)))
         .unwrap_or_else(|_| Err(panicked()))
 }
 
-fn execute(connection: &Connection, sql: &str) -> Result<(), StoreError> {
-    connection.prepare_cached(sql)?.execute([])?;
+fn execute(database: &dyn Database, sql: &'static str) -> Result<(), StoreError> {
+    database.execute(sql, &[])?;
     Ok(())
 }

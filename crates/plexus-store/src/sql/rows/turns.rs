@@ -3,22 +3,21 @@
 use plexus_protocol::UnixSeconds;
 
 use super::super::columns::{Json, Text, Word, int};
-use super::super::{reads, sql};
-use super::SqliteRows;
+use super::super::{reads, statements};
+use super::SqlRows;
 use crate::rows::{EventSize, NewFeedEntry, Stored, TurnKey, TurnRows, TurnUpdate};
 use crate::{EventRow, FeedColumns, TurnRow};
 
-impl TurnRows for SqliteRows<'_> {
+impl TurnRows for SqlRows<'_> {
     fn turn(&self, key: TurnKey) -> Stored<Option<TurnRow>> {
-        Ok(reads::turn(self.connection, key.session, key.turn)?)
+        reads::turn(self.database, key.session, key.turn)
     }
 
     fn insert_turn(&mut self, key: TurnKey, prompt: &str, started_at: UnixSeconds) -> Stored<()> {
-        self.execute(
+        self.write(
             "INSERT INTO turns (session, turn, prompt, started_at) VALUES (?1, ?2, ?3, ?4)",
             (Text(key.session), key.turn, prompt, started_at),
-        )?;
-        Ok(())
+        )
     }
 
     fn update_turn(&mut self, key: TurnKey, update: TurnUpdate<'_>) -> Stored<bool> {
@@ -46,27 +45,26 @@ impl TurnRows for SqliteRows<'_> {
     }
 
     fn event_count(&self, key: TurnKey) -> Stored<u64> {
-        Ok(reads::event_count(self.connection, key.session, key.turn)?)
+        reads::event_count(self.database, key.session, key.turn)
     }
 
     fn insert_event(&mut self, event: &EventRow) -> Stored<()> {
         let EventRow { session, turn, seq, event, at } = event;
-        self.execute(
+        self.write(
             "INSERT INTO events (session, turn, seq, event, at) VALUES (?1, ?2, ?3, ?4, ?5)",
             (Text(session), turn, seq, event.as_str(), at),
-        )?;
-        Ok(())
+        )
     }
 
     fn first_event_sizes(&self, key: TurnKey, limit: u64) -> Stored<Vec<EventSize>> {
         let which = (Text(key.session), int(key.turn), int(limit));
-        Ok(reads::all(self.connection, sql::FIRST_EVENTS, which, |row| {
+        self.database.all(statements::FIRST_EVENTS, which, |row| {
             Ok(EventSize { seq: row.get(0)?, bytes: row.get(1)? })
-        })?)
+        })
     }
 
     fn delete_events(&mut self, key: TurnKey, upto: u64) -> Stored<usize> {
-        self.execute(sql::DELETE_EVENTS, (Text(key.session), int(key.turn), int(upto)))
+        self.execute(statements::DELETE_EVENTS, (Text(key.session), int(key.turn), int(upto)))
     }
 
     fn insert_feed_entry(&mut self, entry: &NewFeedEntry<'_>) -> Stored<u64> {
@@ -80,11 +78,10 @@ impl TurnRows for SqliteRows<'_> {
     }
 
     fn put_position(&mut self, reader: &str, key: TurnKey, position: u64) -> Stored<()> {
-        self.execute(
+        self.write(
             "INSERT INTO positions (reader, session, turn, position) VALUES (?1, ?2, ?3, ?4) \
-             ON CONFLICT DO UPDATE SET position = excluded.position",
+             ON CONFLICT (reader, session, turn) DO UPDATE SET position = excluded.position",
             (reader, Text(key.session), int(key.turn), int(position)),
-        )?;
-        Ok(())
+        )
     }
 }

@@ -4,12 +4,12 @@ use plexus_protocol::audit::AuditHead;
 use plexus_protocol::{TokenName, UnixSeconds};
 
 use super::super::columns::{Json, Text, Word, int};
-use super::super::{audit, authority_reads, reads, sql};
-use super::SqliteRows;
+use super::super::{audit, authority_reads, statements};
+use super::SqlRows;
 use crate::rows::{AuthorityRows, LogEntry, Stored};
 use crate::{NewRule, TokenRow};
 
-impl AuthorityRows for SqliteRows<'_> {
+impl AuthorityRows for SqlRows<'_> {
     fn insert_rule(&mut self, rule: &NewRule, at: UnixSeconds) -> Stored<u64> {
         let NewRule { session, entry, expires_at, authority, created_by } = rule;
         self.value(
@@ -25,35 +25,33 @@ impl AuthorityRows for SqliteRows<'_> {
     }
 
     fn tokens_named(&self, name: &TokenName) -> Stored<Vec<TokenRow>> {
-        Ok(reads::all(self.connection, sql::TOKENS_NAMED, [name.as_str()], authority_reads::token)?)
+        self.database.all(statements::TOKENS_NAMED, [name.as_str()], authority_reads::token)
     }
 
     fn insert_token(&mut self, token: &TokenRow, hash: &str, at: UnixSeconds) -> Stored<()> {
-        self.execute(
-            "INSERT INTO tokens (name, hash, right, created_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+        self.write(
+            "INSERT INTO tokens (name, hash, \"right\", created_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5)",
             (token.name.as_str(), hash, Word(token.right), at, token.expires_at.map(int)),
-        )?;
-        Ok(())
+        )
     }
 
     fn revoke_tokens(&mut self, name: &TokenName, at: UnixSeconds) -> Stored<()> {
-        self.execute(
+        self.write(
             "UPDATE tokens SET revoked_at = ?2 WHERE name = ?1 AND revoked_at IS NULL",
             (name.as_str(), at),
-        )?;
-        Ok(())
+        )
     }
 
     fn audit_head(&self) -> Stored<AuditHead> {
         match self.chain.head() {
             Some(head) => Ok(head.clone()),
-            None => Ok(audit::head(self.connection)?),
+            None => Ok(audit::head(self.database)?),
         }
     }
 
     fn append_audit_entry(&mut self, entry: &LogEntry<'_>) -> Stored<()> {
         let LogEntry { head, entry, text } = entry;
-        self.execute(
+        self.write(
             "INSERT INTO audit (number, hash, at, kind, who, session, tool_name, entry) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
             (

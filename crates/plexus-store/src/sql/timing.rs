@@ -9,13 +9,13 @@ use crate::Change;
 const TIMING: &str = "plexus::timing";
 
 /// The subject of a commit.
-pub(super) struct Subject {
+pub(crate) struct Subject {
     step: &'static str,
     id: String,
 }
 
 /// The subject of these changes; `None` while marks are off.
-pub(super) fn subject(changes: &[Change]) -> Option<Subject> {
+pub(crate) fn subject(changes: &[Change]) -> Option<Subject> {
     if !tracing::enabled!(target: TIMING, Level::TRACE) {
         return None;
     }
@@ -29,13 +29,13 @@ pub(super) fn subject(changes: &[Change]) -> Option<Subject> {
 }
 
 impl Subject {
-    pub(super) fn mark(&self, mark: &'static str) {
+    pub(crate) fn mark(&self, mark: &'static str) {
         tracing::trace!(target: TIMING, mark, step = self.step, id = self.id);
     }
 }
 
 /// Marks a boundary of the commit of these changes.
-pub(super) fn mark(mark: &'static str, changes: &[Change]) {
+pub(crate) fn mark(mark: &'static str, changes: &[Change]) {
     if let Some(subject) = subject(changes) {
         subject.mark(mark);
     }

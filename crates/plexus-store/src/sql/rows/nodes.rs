@@ -4,15 +4,13 @@
 use std::borrow::Cow;
 
 use plexus_protocol::{NodeId, TreeId, UnixSeconds};
-use rusqlite::Row;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::super::arbor_reads::put_long_texts_back;
 use super::super::columns::{Json, Text, Word};
-use super::super::{reads, search_index, sql};
-use super::SqliteRows;
-use crate::StoreError;
+use super::super::{Row, search_index, statements};
+use super::SqlRows;
 use crate::node_text::{as_blocks, preview};
 use crate::rows::{LeafNode, NewNode, NodeRows, Stored};
 
@@ -32,35 +30,34 @@ struct LongText {
     text: String,
 }
 
-impl NodeRows for SqliteRows<'_> {
+impl NodeRows for SqlRows<'_> {
     fn insert_tree(&mut self, tree: TreeId, root: NodeId, at: UnixSeconds) -> Stored<()> {
-        let ordinal: u64 = self.value(sql::NEXT_TREE, [])?;
-        self.execute(
+        let ordinal: u64 = self.value(statements::NEXT_TREE, ())?;
+        self.write(
             "INSERT INTO trees (id, created_at, ordinal, nodes) VALUES (?1, ?2, ?3, 1)",
             (Text(tree), at, ordinal),
         )?;
-        self.execute(
+        self.write(
             "INSERT INTO nodes (id, tree, depth, role, preview, content, created_at) \
              VALUES (?1, ?2, 0, 'root', '', 'null', ?3)",
             (Text(root), Text(tree), at),
-        )?;
-        Ok(())
+        )
     }
 
     fn tree_has_session(&self, tree: TreeId) -> Stored<bool> {
-        self.value(sql::TREE_LIVES, [Text(tree)])
+        self.value(statements::TREE_LIVES, [Text(tree)])
     }
 
     fn insert_node(&mut self, new: &NewNode<'_>) -> Stored<bool> {
         let NewNode { row: node, session, at } = new;
-        let found = reads::one(self.connection, sql::NODE_ABOVE, [Text(node.parent)], position)?;
+        let found = self.database.one(statements::NODE_ABOVE, [Text(node.parent)], position)?;
         let Some(parent) = found else { return Ok(false) };
         let jump = self.jump_from(&parent)?;
         let (content, long) = take_long_texts(&node.content, "");
-        self.execute(
+        let ordinal: u64 = self.value(
             "INSERT INTO nodes (id, tree, parent, above, jump, depth, role, session, turn, uuid, preview, content, long, \
-             created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
-            rusqlite::params![
+             created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) RETURNING ordinal",
+            (
                 Text(node.id),
                 Text(node.tree),
                 Text(node.parent),
@@ -70,23 +67,22 @@ impl NodeRows for SqliteRows<'_> {
                 Word(node.role),
                 Text(session),
                 node.turn,
-                node.uuid,
+                &node.uuid,
                 preview(&node.content),
                 Json(&content),
                 !long.is_empty(),
                 at,
-            ],
+            ),
         )?;
-        let ordinal = u64::try_from(self.connection.last_insert_rowid()).unwrap_or_default();
         self.insert_long_texts(ordinal, &long)?;
-        self.execute("UPDATE nodes SET children = children + 1 WHERE ordinal = ?1", [parent.ordinal])?;
-        self.execute("UPDATE trees SET nodes = nodes + 1 WHERE id = ?1", [Text(node.tree)])?;
+        self.write("UPDATE nodes SET children = children + 1 WHERE ordinal = ?1", [parent.ordinal])?;
+        self.write("UPDATE trees SET nodes = nodes + 1 WHERE id = ?1", [Text(node.tree)])?;
         Ok(true)
     }
 
     fn extend_node(&mut self, id: NodeId, blocks: &[Value], uuid: Option<&str>) -> Stored<bool> {
-        let found = reads::one(self.connection, sql::NODE_CONTENT, [Text(id)], |row| {
-            Ok((row.get::<_, Json<Value>>(0)?.0, row.get::<_, u64>(1)?))
+        let found = self.database.one(statements::NODE_CONTENT, [Text(id)], |row| {
+            Ok((row.get::<Json<Value>>(0)?.0, row.get::<u64>(1)?))
         })?;
         let Some((content, ordinal)) = found else { return Ok(false) };
         let mut content = as_blocks(content);
@@ -97,49 +93,46 @@ impl NodeRows for SqliteRows<'_> {
             self.insert_long_texts(ordinal, &long)?;
             content.push(block.into_owned());
         }
-        self.execute(
-            "UPDATE nodes SET content = ?2, uuid = coalesce(?3, uuid), long = max(long, ?4) WHERE ordinal = ?1",
+        self.write(
+            "UPDATE nodes SET content = ?2, uuid = coalesce(?3, uuid), long = (long OR ?4) WHERE ordinal = ?1",
             (ordinal, Json(&content), uuid, any_long),
         )?;
-        search_index::replace(self.connection, ordinal, || {
+        search_index::replace(self.database, ordinal, || {
             let mut whole = Value::Array(content);
-            put_long_texts_back(self.connection, ordinal, &mut whole)?;
+            put_long_texts_back(self.database, ordinal, &mut whole)?;
             Ok(whole)
         })?;
         Ok(true)
     }
 
     fn last_nodes(&self, tree: TreeId, limit: u64) -> Stored<Vec<LeafNode>> {
-        Ok(reads::all(self.connection, sql::LAST_NODES, (Text(tree), limit), |row| {
-            Ok(LeafNode { id: row.get::<_, Text<_>>(0)?.0, parent: row.get::<_, Text<_>>(1)?.0 })
-        })?)
+        self.database.all(statements::LAST_NODES, (Text(tree), limit), |row| {
+            Ok(LeafNode { id: row.get::<Text<_>>(0)?.0, parent: row.get::<Text<_>>(1)?.0 })
+        })
     }
 
     fn delete_node(&mut self, tree: TreeId, node: LeafNode) -> Stored<()> {
-        let found = reads::one(self.connection, sql::NODE_ABOVE, [Text(node.id)], position)?;
+        let found = self.database.one(statements::NODE_ABOVE, [Text(node.id)], position)?;
         let Some(Position { ordinal, .. }) = found else { return Ok(()) };
         self.delete_long_texts(ordinal)?;
-        search_index::remove(self.connection, ordinal)?;
-        self.execute("DELETE FROM nodes WHERE ordinal = ?1", [ordinal])?;
-        self.execute("UPDATE nodes SET children = children - 1 WHERE id = ?1", [Text(node.parent)])?;
-        self.execute("UPDATE trees SET nodes = nodes - 1 WHERE id = ?1", [Text(tree)])?;
-        Ok(())
+        search_index::remove(self.database, ordinal)?;
+        self.write("DELETE FROM nodes WHERE ordinal = ?1", [ordinal])?;
+        self.write("UPDATE nodes SET children = children - 1 WHERE id = ?1", [Text(node.parent)])?;
+        self.write("UPDATE trees SET nodes = nodes - 1 WHERE id = ?1", [Text(tree)])
     }
 
     fn move_heads(&mut self, tree: TreeId, from: NodeId, to: NodeId) -> Stored<()> {
-        self.execute(
+        self.write(
             "UPDATE sessions SET head = ?2 WHERE tree = ?3 AND head = ?1",
             (Text(from), Text(to), Text(tree)),
-        )?;
-        Ok(())
+        )
     }
 }
 
-impl SqliteRows<'_> {
+impl SqlRows<'_> {
     /// Two jumps of the same length are followed by one over both of them; otherwise the next one goes to the parent.
-    fn jump_from(&self, parent: &Position) -> Result<u64, StoreError> {
-        let find =
-            |ordinal: u64| self.connection.prepare_cached(sql::JUMPED_TO)?.query_row([ordinal], position);
+    fn jump_from(&self, parent: &Position) -> Stored<u64> {
+        let find = |ordinal: u64| self.database.only(statements::JUMPED_TO, [ordinal], position);
         let Some(first) = parent.jump.map(find).transpose()? else { return Ok(parent.ordinal) };
         let Some(second) = first.jump.map(find).transpose()? else { return Ok(parent.ordinal) };
         let same_length = parent.depth - first.depth == first.depth - second.depth;
@@ -150,11 +143,11 @@ impl SqliteRows<'_> {
         for LongText { place, text } in long {
             let hash: String =
                 Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
-            self.execute(
-                "INSERT INTO contents (hash, body, uses) VALUES (?1, ?2, 1) ON CONFLICT DO UPDATE SET uses = uses + 1",
+            self.write(
+                "INSERT INTO contents (hash, body, uses) VALUES (?1, ?2, 1) ON CONFLICT (hash) DO UPDATE SET uses = contents.uses + 1",
                 (&hash, text),
             )?;
-            self.execute(
+            self.write(
                 "INSERT INTO node_contents (node, place, hash) VALUES (?1, ?2, ?3)",
                 (node, place, &hash),
             )?;
@@ -163,17 +156,17 @@ impl SqliteRows<'_> {
     }
 
     fn delete_long_texts(&self, node: u64) -> Stored<()> {
-        let hashes: Vec<String> = reads::all(self.connection, sql::LONG_OF_NODE, [node], |row| row.get(1))?;
-        self.execute("DELETE FROM node_contents WHERE node = ?1", [node])?;
+        let hashes: Vec<String> = self.database.all(statements::LONG_OF_NODE, [node], |row| row.get(1))?;
+        self.write("DELETE FROM node_contents WHERE node = ?1", [node])?;
         for hash in hashes {
-            self.execute("UPDATE contents SET uses = uses - 1 WHERE hash = ?1", [&hash])?;
-            self.execute("DELETE FROM contents WHERE hash = ?1 AND uses = 0", [&hash])?;
+            self.write("UPDATE contents SET uses = uses - 1 WHERE hash = ?1", [&hash])?;
+            self.write("DELETE FROM contents WHERE hash = ?1 AND uses = 0", [&hash])?;
         }
         Ok(())
     }
 }
 
-fn position(row: &Row<'_>) -> rusqlite::Result<Position> {
+fn position(row: &Row<'_>) -> Stored<Position> {
     Ok(Position { ordinal: row.get(0)?, depth: row.get(1)?, jump: row.get(2)? })
 }
 

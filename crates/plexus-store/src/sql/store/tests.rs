@@ -2,6 +2,7 @@
 
 use plexus_protocol::arbor::Role;
 use std::future::poll_fn;
+use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
@@ -9,11 +10,13 @@ use std::task::Poll;
 use std::time::Duration;
 
 use plexus_protocol::{AskedOf, NodeId, SessionId, TreeId};
-use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
+use crate::sql::columns::ToColumn;
+use crate::sql::statements;
+use crate::sqlite::{DIALECT, Durability, SqliteFile};
 use crate::{NewSession, NodeRow, Refusal};
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -25,26 +28,26 @@ fn word(word: &str) -> Vec<Change> {
 
 /// A store whose commits insert their words into a table. `fault` runs after each insert and may fail or panic.
 fn scratch(
-    mut fault: impl FnMut(&Connection, &str) -> Result<(), StoreError> + Send + 'static,
-) -> (TempDir, SqliteStore) {
+    mut fault: impl FnMut(&dyn Database, &str) -> Result<(), StoreError> + Send + 'static,
+) -> (TempDir, SqlStore) {
     let dir = TempDir::new().unwrap();
-    let apply: Apply = Box::new(move |connection, _, _, changes| {
-        connection.execute_batch("CREATE TABLE IF NOT EXISTS words (word TEXT NOT NULL)")?;
+    let apply: Apply = Box::new(move |database, _, _, changes| {
+        database.run("CREATE TABLE IF NOT EXISTS words (word TEXT NOT NULL)", ())?;
         for change in changes {
             let Change::Notice { to, .. } = change else { panic!("only words") };
-            connection.execute("INSERT INTO words VALUES (?1)", [to])?;
-            fault(connection, to)?;
+            database.run("INSERT INTO words VALUES (?1)", [to])?;
+            fault(database, to)?;
         }
         Ok(Committed::default())
     });
-    let store = SqliteStore::open_with(&dir.path().join("db"), Durability::Full, apply).unwrap();
+    let file = SqliteFile::prepare(&dir.path().join("db"), Durability::Full).unwrap();
+    let store = SqlStore::start_with(Arc::new(file), apply).unwrap();
     (dir, store)
 }
 
-async fn words(store: &SqliteStore) -> Vec<String> {
+async fn words(store: &SqlStore) -> Vec<String> {
     let sql = "SELECT word FROM words ORDER BY rowid";
-    let read = store.readers.read(move |file| file.prepare(sql)?.query_map([], |row| row.get(0))?.collect());
-    read.await.unwrap()
+    store.readers.read(move |database| database.all(sql, (), |row| row.get(0))).await.unwrap()
 }
 
 /// Stops the writer inside a commit while others queue up.
@@ -56,26 +59,22 @@ struct Gate {
 impl Gate {
     /// The gate, and a fault that stops the commit `wait` at it and calls `then`.
     fn before(
-        mut then: impl FnMut(&Connection, &str) -> Result<(), StoreError> + Send + 'static,
-    ) -> (Self, impl FnMut(&Connection, &str) -> Result<(), StoreError> + Send + 'static) {
+        mut then: impl FnMut(&dyn Database, &str) -> Result<(), StoreError> + Send + 'static,
+    ) -> (Self, impl FnMut(&dyn Database, &str) -> Result<(), StoreError> + Send + 'static) {
         let (enter, entered) = mpsc::channel();
         let (leave, left) = mpsc::channel();
-        let fault = move |connection: &Connection, word: &str| {
+        let fault = move |database: &dyn Database, word: &str| {
             if word == "wait" {
                 enter.send(()).unwrap();
                 left.recv_timeout(LIMIT).unwrap();
             }
-            then(connection, word)
+            then(database, word)
         };
         (Self { entered, leave }, fault)
     }
 
     /// Commits `wait`, and all of `queued` as one group behind it.
-    async fn commit_behind(
-        &self,
-        store: &SqliteStore,
-        queued: &[&str],
-    ) -> Vec<Result<Committed, StoreError>> {
+    async fn commit_behind(&self, store: &SqlStore, queued: &[&str]) -> Vec<Result<Committed, StoreError>> {
         let mut first = Box::pin(store.commit(0, word("wait")));
         assert!(poll_once(&mut first).await.is_none());
         self.entered.recv_timeout(LIMIT).unwrap();
@@ -148,10 +147,10 @@ async fn a_panic_in_one_commit_affects_neither_the_others_nor_the_writer() {
 async fn a_full_database_stores_nothing_partially_and_recovers() {
     let room = Arc::new(AtomicU32::new(0));
     let limit = Arc::clone(&room);
-    let (_dir, store) = scratch(move |connection, word| {
+    let (_dir, store) = scratch(move |database, word| {
         if word == "limit" {
             let pages = limit.load(Ordering::Relaxed);
-            connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
+            database.one(format!("PRAGMA max_page_count = {pages}").leak(), (), |_| Ok(()))?;
         }
         Ok(())
     });
@@ -171,10 +170,10 @@ async fn a_full_database_stores_nothing_partially_and_recovers() {
 
 #[tokio::test]
 async fn a_lost_transaction_fails_all_of_its_commits_and_the_writer_continues() {
-    let (gate, fault) = Gate::before(|connection, word| {
+    let (gate, fault) = Gate::before(|database, word| {
         if word == "lose" {
             // SQLite does this itself after some I/O errors.
-            connection.execute_batch("ROLLBACK")?;
+            database.run("ROLLBACK", ())?;
             return Err(StoreError::Unavailable("lost".to_owned()));
         }
         Ok(())
@@ -196,7 +195,7 @@ async fn closing_finishes_queued_commits_and_refuses_later_ones() {
     assert!(matches!(store.commit(0, word("late")).await, Err(StoreError::Unavailable(_))));
     assert!(matches!(store.sessions().await, Err(StoreError::Unavailable(_))));
     assert!(matches!(store.approval(ApprovalId::random()).await, Err(StoreError::Unavailable(_))));
-    let again = SqliteStore::open(&dir.path().join("db"), Durability::Full).unwrap();
+    let again = SqlStore::sqlite(&dir.path().join("db"), Durability::Full).unwrap();
     assert_eq!(words(&again).await, ["queued"]);
 }
 
@@ -205,7 +204,7 @@ async fn a_reading_thread_survives_a_failed_read() {
     let (_dir, store) = scratch(|_, _| Ok(()));
     let panicked = store.row_readers.read(|_| -> Result<(), StoreError> { panic!("on purpose") }).await;
     assert!(matches!(panicked, Err(StoreError::Unavailable(_))), "{panicked:?}");
-    let failed = store.row_readers.read(|file| file.execute_batch("not SQL")).await;
+    let failed = store.row_readers.read(|database| database.run("not SQL", ())).await;
     assert!(failed.is_err());
     assert!(store.approval(ApprovalId::random()).await.unwrap().is_none());
 }
@@ -224,7 +223,7 @@ async fn a_flood_of_row_reads_delays_neither_the_operator_nor_other_callers() {
     for caller in ["flood"; 20].into_iter().chain(["other"]) {
         let (store, order, held) = (Arc::clone(&store), Arc::clone(&order), held.take());
         let read = async move {
-            let noted = move |_: &Connection| {
+            let noted = move |_: &dyn Database| {
                 // The first read ends when the test has queued all others.
                 let _ = held.map(|held| held.recv());
                 order.lock().unwrap().push(caller);
@@ -269,7 +268,7 @@ async fn a_flood_of_reads_leaves_the_operator_a_reader() {
         for _ in 0..10 {
             let (store, held, began) = (Arc::clone(&store), Arc::clone(&held), began.clone());
             let read = async move {
-                let slow = move |_: &Connection| {
+                let slow = move |_: &dyn Database| {
                     let _ = began.send(());
                     let _ = held.lock().unwrap().recv();
                     Ok::<_, StoreError>(())
@@ -295,22 +294,22 @@ async fn a_flood_of_reads_leaves_the_operator_a_reader() {
 #[tokio::test]
 async fn every_read_uses_an_index() {
     let (_dir, store) = scratch(|_, _| Ok(()));
-    for sql in sql::ALL {
+    let dialect = &DIALECT;
+    let own = [dialect.unindexed_nodes, dialect.is_indexed];
+    for sql in statements::ALL.iter().chain(&own) {
         let explain = format!("EXPLAIN QUERY PLAN {sql}");
-        let plan: Vec<String> = store
-            .readers
-            .read(move |file| {
-                let mut statement = file.prepare(&explain)?;
-                // The plan does not depend on the parameters.
-                let mut rows = statement.raw_query();
-                let mut plan = Vec::new();
-                while let Some(row) = rows.next()? {
-                    plan.push(row.get("detail")?);
-                }
-                Ok::<_, StoreError>(plan)
-            })
-            .await
-            .unwrap();
+        // The plan does not depend on the parameters.
+        let params = (1..20).filter(|number| sql.contains(&format!("?{number}"))).count();
+        let read = store.readers.read(move |database| {
+            let mut plan = Vec::new();
+            let null: &dyn ToColumn = &None::<String>;
+            database.query(explain.leak(), &vec![null; params], &mut |row| {
+                plan.push(row.get::<String>("detail")?);
+                Ok(ControlFlow::Continue(()))
+            })?;
+            Ok(plan)
+        });
+        let plan = read.await.unwrap();
         for step in &plan {
             // A statement without parameters returns the whole partial index, so a scan of that index is fine.
             let whole =
@@ -333,7 +332,7 @@ async fn every_read_uses_an_index() {
 #[tokio::test]
 async fn a_message_in_parts_is_one_node() {
     let dir = TempDir::new().unwrap();
-    let store = SqliteStore::open(&dir.path().join("db"), Durability::Normal).unwrap();
+    let store = SqlStore::sqlite(&dir.path().join("db"), Durability::Normal).unwrap();
     let new = session("a");
     let (id, tree, parent) = (new.id, new.tree, new.head);
     let node = NodeRow {
@@ -350,9 +349,9 @@ async fn a_message_in_parts_is_one_node() {
     let of_node = node.id.to_string();
     let changes = vec![Change::CreateSession(Box::new(new)), Change::AddNode(id, Arc::new(node)), extend];
     store.commit(0, changes).await.unwrap();
-    let read = store.readers.read(move |file| {
-        file.query_row("SELECT role, content FROM nodes WHERE id = ?1", [of_node], |row| {
-            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+    let read = store.readers.read(move |database| {
+        database.only("SELECT role, content FROM nodes WHERE id = ?1", [of_node], |row| {
+            Ok((row.get::<String>(0)?, row.get::<String>(1)?))
         })
     });
     assert_eq!(read.await.unwrap(), ("assistant".to_owned(), r#"[1,{"type":"text"},3]"#.to_owned()));
@@ -372,8 +371,8 @@ fn said(new: &NewSession, parent: NodeId, text: String) -> NodeRow {
 }
 
 /// The number of nodes in the search index.
-async fn indexed(store: &SqliteStore) -> u64 {
-    let count = |file: &Connection| file.query_row("SELECT count(*) FROM node_text", [], |row| row.get(0));
+async fn indexed(store: &SqlStore) -> u64 {
+    let count = |database: &dyn Database| database.value("SELECT count(*) FROM node_text", ());
     store.readers.read(count).await.unwrap()
 }
 
@@ -381,7 +380,7 @@ async fn indexed(store: &SqliteStore) -> u64 {
 async fn a_search_finds_the_nodes_of_all_commits_before_it_and_commits_do_not_wait_for_the_index() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("db");
-    let store = SqliteStore::open(&path, Durability::Normal).unwrap();
+    let store = SqlStore::sqlite(&path, Durability::Normal).unwrap();
     let new = session("a");
     let (id, mut parent) = (new.id, new.head);
     store.commit(0, vec![Change::CreateSession(Box::new(new.clone()))]).await.unwrap();
@@ -395,7 +394,7 @@ async fn a_search_finds_the_nodes_of_all_commits_before_it_and_commits_do_not_wa
     assert_eq!(indexed(&store).await, 0, "the commit itself");
     // A hub that is killed leaves nodes that are not in the index.
     drop(store);
-    let store = SqliteStore::open(&path, Durability::Normal).unwrap();
+    let store = SqlStore::sqlite(&path, Durability::Normal).unwrap();
     assert_eq!(store.search("499", None, None, 10).await.unwrap().len(), 1, "with a long text");
     assert_eq!(store.search("word", None, None, 1_000).await.unwrap().len(), 500);
     assert_eq!(indexed(&store).await, 501, "all nodes and the root");
@@ -409,16 +408,14 @@ async fn a_search_finds_the_nodes_of_all_commits_before_it_and_commits_do_not_wa
 async fn a_search_waits_for_the_index_only_as_long_as_the_store_accepts_it() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("db");
-    let store = SqliteStore::open(&path, Durability::Normal).unwrap();
+    let store = SqlStore::sqlite(&path, Durability::Normal).unwrap();
     let new = session("a");
     let node = said(&new, new.head, "word".to_owned());
     let changes = vec![Change::CreateSession(Box::new(new.clone())), Change::AddNode(new.id, Arc::new(node))];
     store.commit(0, changes).await.unwrap();
     let index = "ALTER TABLE node_text_docsize RENAME TO damaged";
-    connection::open(&path, rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE)
-        .unwrap()
-        .execute_batch(index)
-        .unwrap();
+    let file = SqliteFile::prepare(&path, Durability::Normal).unwrap();
+    file.writer().unwrap().execute(index, &[]).unwrap();
     assert!(store.search("word", None, None, 10).await.is_err(), "an incomplete answer would mislead");
     let node = said(&new, new.head, "more".to_owned());
     store.commit(0, vec![Change::AddNode(new.id, Arc::new(node))]).await.unwrap();

@@ -1,11 +1,10 @@
 //! The read connections. Each serves one read at a time, so a slow read blocks neither the writer nor all other reads.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{closed, connection};
+use super::source::{Connection, Source};
+use super::{Database, closed};
 use crate::{Slots, StoreError};
-use rusqlite::Connection;
 
 /// How many reads run at once.
 const READERS: usize = 6;
@@ -13,27 +12,27 @@ const READERS: usize = 6;
 const SHARED: usize = 4;
 
 /// The connections, and the slots that limit their use.
-pub(super) struct Readers {
+pub(crate) struct Readers {
     idle: Arc<Idle>,
     slots: Slots,
 }
 
 struct Idle {
-    path: PathBuf,
+    source: Arc<dyn Source>,
     connections: Mutex<Vec<Connection>>,
 }
 
 impl Readers {
-    /// For a prepared file. Connections are opened when they are needed.
-    pub(super) fn new(path: PathBuf) -> Self {
-        let idle = Arc::new(Idle { path, connections: Mutex::default() });
+    /// Connections are opened when they are needed.
+    pub(crate) fn new(source: Arc<dyn Source>) -> Self {
+        let idle = Arc::new(Idle { source, connections: Mutex::default() });
         Self { idle, slots: Slots::new(READERS, SHARED) }
     }
 
     /// Runs a read on a thread that may block. It sees every commit before its start.
-    pub(super) async fn read<T: Send + 'static, E: Into<StoreError>>(
+    pub(crate) async fn read<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+        read: impl FnOnce(&dyn Database) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let slot = self.slots.take().await;
         let slot = slot.map_err(|_| closed())?;
@@ -42,16 +41,18 @@ impl Readers {
             // This thread releases the slot: the caller may be gone by then.
             let _slot = slot;
             let connection = idle.take()?;
-            let answer = read(&connection).map_err(|error| error.into().in_file(&idle.path))?;
+            let answer = read(&*connection).map_err(|error| idle.source.named(error))?;
             // After an error or a panic the connection is dropped, and the next read opens another one.
-            idle.put_back(connection);
+            if !connection.is_in_transaction() {
+                idle.put_back(connection);
+            }
             Ok(answer)
         });
         answer.await.unwrap_or_else(|error| Err(StoreError::Unavailable(format!("a read failed: {error}"))))
     }
 
     /// Closes the idle connections and refuses further reads.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.slots.close();
         self.idle.lock().clear();
     }
@@ -60,7 +61,7 @@ impl Readers {
 impl Idle {
     fn take(&self) -> Result<Connection, StoreError> {
         let idle = self.lock().pop();
-        idle.map_or_else(|| connection::reader(&self.path), Ok)
+        idle.filter(|idle| idle.is_usable()).map_or_else(|| self.source.reader(), Ok)
     }
 
     fn put_back(&self, connection: Connection) {

@@ -1,0 +1,100 @@
+//! SQL as PostgreSQL writes it.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use unicode_normalization::UnicodeNormalization as _;
+
+use crate::node_text::{spaced, tokens};
+use crate::sql::Dialect;
+use crate::sql::statements::nodes;
+
+/// PostgreSQL refuses a word of more than 2,046 bytes.
+const WORD_BYTES: usize = 2000;
+
+pub(super) const DIALECT: Dialect = Dialect {
+    begin_snapshot: "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+    written_audit_entries: "SELECT number FROM audit_head",
+    search: SEARCH,
+    search_words: query,
+    unindexed_nodes: "SELECT ordinal, content, long FROM nodes WHERE NOT indexed ORDER BY ordinal LIMIT ?1",
+    is_indexed: "SELECT 1::BIGINT FROM node_text WHERE rowid = ?1",
+    indexed_text: vector,
+    add_to_index: ADD_TO_INDEX,
+};
+
+const SEARCH: &str = nodes!(
+    "JOIN node_text f ON f.rowid = n.ordinal WHERE f.text @@ ?1::TEXT::TSQUERY AND (n.tree = ?2 OR ?2 IS NULL) \
+     AND f.rowid < coalesce((SELECT ordinal FROM nodes WHERE id = ?3), 9223372036854775807) \
+     ORDER BY f.rowid DESC LIMIT ?4"
+);
+const ADD_TO_INDEX: &str = "WITH node AS (UPDATE nodes SET indexed = TRUE WHERE ordinal = ?1 RETURNING ordinal) \
+    INSERT INTO node_text (rowid, text) SELECT ordinal, ?2::TEXT::TSVECTOR FROM node";
+
+/// The words of a text with their positions: the text form of a `tsvector`.
+fn vector(text: String) -> String {
+    let mut vector = String::new();
+    for (i, word) in words(&text).enumerate() {
+        // Writing to a string cannot fail. PostgreSQL takes a larger position as its largest.
+        let _ = write!(vector, "'{word}':{} ", i + 1);
+    }
+    vector
+}
+
+/// A query for nodes that contain all words, each as a phrase: the text form of a `tsquery`.
+fn query(text: &str) -> String {
+    let phrase =
+        |word: &str| words(&spaced(word)).map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" <-> ");
+    let phrases = text.split_whitespace().map(phrase).filter(|phrase| !phrase.is_empty());
+    phrases.map(|phrase| format!("({phrase})")).collect::<Vec<_>>().join(" & ")
+}
+
+/// The words of a text. They have letters and digits only, so nothing in them has a meaning in a `tsvector`. As in SQLite, marks above and below
+/// letters do not count.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    let plain: String = text.nfd().filter(|character| !matches!(character, '\u{300}'..='\u{36F}')).collect();
+    tokens(&plain).into_iter().map(|mut word| {
+        word.truncate(word.floor_char_boundary(WORD_BYTES));
+        word
+    })
+}
+
+/// The statement with parameters as PostgreSQL numbers them, and without hints for the planner of SQLite.
+pub(super) fn translate(sql: &str) -> String {
+    let mut translated = Cow::Borrowed(sql);
+    while let Some((before, hint)) = translated.split_once(" INDEXED BY ") {
+        let rest = hint.find(' ').map_or("", |end| &hint[end..]);
+        translated = Cow::Owned(format!("{before}{rest}"));
+    }
+    translated.replace('?', "$")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_is_translated() {
+        let sql = "SELECT a FROM t INDEXED BY t_a JOIN s INDEXED BY s_b WHERE a = ?1 AND b < ?12";
+        assert_eq!(translate(sql), "SELECT a FROM t JOIN s WHERE a = $1 AND b < $12");
+        assert_eq!(translate("COMMIT"), "COMMIT");
+    }
+
+    #[test]
+    fn no_statement_has_a_question_mark_or_a_hint_in_a_text() {
+        for sql in crate::sql::statements::ALL {
+            let texts = sql.split('\'').skip(1).step_by(2);
+            assert!(texts.into_iter().all(|text| !text.contains('?') && !text.contains("INDEXED")), "{sql}");
+        }
+    }
+
+    #[test]
+    fn words_are_quoted() {
+        assert_eq!(vector("Ein Wort, it's".to_owned()), "'ein':1 'wort':2 'it':3 's':4 ");
+        assert_eq!(query("it's \"a | !b"), "('it' <-> 's') & ('a') & ('b')");
+        assert_eq!(query("文件"), "('文' <-> '件')");
+        assert_eq!(query("* ("), "");
+        assert_eq!(query("h\u{337}\u{345} Müller mu\u{308}ller"), "('h') & ('muller') & ('muller')");
+        assert!(vector("한".repeat(2000)).len() < 2046, "PostgreSQL refuses a longer word");
+    }
+}

@@ -1,0 +1,66 @@
+//! Reads permission rules, tokens and templates.
+
+use plexus_protocol::{TemplateName, TokenName, UnixSeconds};
+
+use super::columns::{Json, Text, Word};
+use super::{ColumnRef, Database, Row, statements};
+use crate::domain::tokens::is_unexpired;
+use crate::rows::Stored;
+use crate::{NewRule, RuleRow, TemplateRow, TokenRow};
+
+pub(crate) fn rules(database: &dyn Database) -> Stored<Vec<RuleRow>> {
+    database.all(statements::RULES, (), |row| {
+        Ok(RuleRow {
+            number: row.get("number")?,
+            rule: NewRule {
+                session: row.get::<Option<Text<_>>>("session")?.map(|id| id.0),
+                entry: row.get::<Json<_>>("entry")?.0,
+                expires_at: row.get("expires_at")?,
+                authority: row.get::<Word<_>>("authority")?.0,
+                created_by: row.get::<Json<_>>("made_by")?.0,
+            },
+            created_at: row.get("created_at")?,
+        })
+    })
+}
+
+pub(crate) fn token_of_hash(
+    database: &dyn Database,
+    hash: &str,
+    now: UnixSeconds,
+) -> Stored<Option<TokenRow>> {
+    let found = database.one(statements::TOKEN_OF_HASH, [hash], token)?;
+    Ok(found.filter(|token| is_unexpired(token, now)))
+}
+
+pub(crate) fn tokens(database: &dyn Database, now: UnixSeconds) -> Stored<Vec<TokenRow>> {
+    let mut tokens = database.all(statements::TOKENS, (), token)?;
+    tokens.retain(|token| is_unexpired(token, now));
+    Ok(tokens)
+}
+
+pub(crate) fn token(row: &Row<'_>) -> Stored<TokenRow> {
+    let name: String = row.get("name")?;
+    Ok(TokenRow {
+        name: TokenName::try_from(name).map_err(|why| ColumnRef::from("name").unreadable(&why))?,
+        right: row.get::<Word<_>>("right")?.0,
+        created_at: row.get("created_at")?,
+        expires_at: row.get("expires_at")?,
+    })
+}
+
+pub(crate) fn templates(database: &dyn Database) -> Stored<Vec<TemplateRow>> {
+    database.all(statements::TEMPLATES, (), template_row)
+}
+
+pub(crate) fn template(database: &dyn Database, name: &TemplateName) -> Stored<Option<TemplateRow>> {
+    database.one(statements::TEMPLATE, [name.as_str()], template_row)
+}
+
+fn template_row(row: &Row<'_>) -> Stored<TemplateRow> {
+    Ok(TemplateRow {
+        name: row.get::<Word<_>>("name")?.0,
+        template: row.get::<Json<_>>("template")?.0,
+        saved_at: row.get("saved_at")?,
+    })
+}

@@ -1,0 +1,22 @@
+//! Where the connections of a store come from.
+
+use super::Database;
+use crate::StoreError;
+
+/// A connection that can move between threads.
+pub(crate) type Connection = Box<dyn Database + Send>;
+
+/// Opens connections to a database.
+pub(crate) trait Source: Send + Sync {
+    /// Opens the connection that writes.
+    fn writer(&self) -> Result<Connection, StoreError>;
+
+    /// Opens a connection that only reads.
+    fn reader(&self) -> Result<Connection, StoreError>;
+
+    /// Whether a transaction was committed whose COMMIT had no answer. Afterwards it cannot be committed any more.
+    fn was_committed(&self, transaction: &str) -> Result<bool, StoreError>;
+
+    /// Adds the name of the database to an error that a user has to repair.
+    fn named(&self, error: StoreError) -> StoreError;
+}

@@ -1,0 +1,133 @@
+//! A real PostgreSQL server for tests. It listens on a socket in a directory of its own, runs as a user without rights, and ends with the
+//! process that has started it.
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::{Context as _, ensure};
+
+/// The user that runs the server if the test runs as root, which PostgreSQL refuses.
+const NOBODY: u32 = 65_534;
+
+/// Creates a server, reports that it is ready, and removes it at the end of the input, which is the end of the test's process. `$1` is the directory of
+/// the programs, `$2` that of the server.
+const SERVER: &str = r#"
+"$1/initdb" --pgdata="$2/data" --username=plexus --auth=trust --encoding=UTF8 --locale=C.UTF-8 --no-sync >"$2/log" 2>&1 &&
+    "$1/pg_ctl" start --wait --silent --pgdata="$2/data" --log="$2/log" \
+        --options="-c listen_addresses= -c unix_socket_directories='$2' -c fsync=off -c max_connections=500" &&
+    echo ready || echo failed
+read -r _
+"$1/pg_ctl" stop --mode=immediate --silent --pgdata="$2/data" >/dev/null 2>&1
+rm -rf "$2"
+"#;
+
+/// A running server.
+pub struct Postgres {
+    programs: PathBuf,
+    dir: PathBuf,
+    databases: AtomicU64,
+    /// The end of its input stops the server.
+    _server: Child,
+}
+
+impl Postgres {
+    /// The server that all tests of this process share; `None` if PostgreSQL is not installed.
+    ///
+    /// # Panics
+    /// If it is installed and cannot be started.
+    pub fn shared() -> Option<&'static Self> {
+        static SERVER: OnceLock<Option<Postgres>> = OnceLock::new();
+        #[expect(clippy::unwrap_used, reason = "a test must not go on without it")]
+        let server = SERVER.get_or_init(|| programs().map(|programs| Self::start(programs).unwrap()));
+        server.as_ref()
+    }
+
+    fn start(programs: PathBuf) -> anyhow::Result<Self> {
+        let dir = std::env::temp_dir().join(format!("plexus-postgres-{}", uuid::Uuid::new_v4().simple()));
+        std::fs::create_dir(&dir)?;
+        let mut server = Command::new("/bin/sh");
+        server.args(["-c", SERVER, "server"]).arg(&programs).arg(&dir);
+        server.env_clear().env("PATH", "/usr/bin:/bin").current_dir(&dir);
+        // A signal from the terminal must not end it before it has removed the server.
+        server.process_group(0).stderr(Stdio::null());
+        if rustix::process::geteuid().is_root() {
+            chown(&dir, Some(NOBODY), Some(NOBODY))?;
+            server.uid(NOBODY).gid(NOBODY);
+        }
+        let mut server = server.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut first_line = String::new();
+        BufReader::new(server.stdout.take().context("its output")?).read_line(&mut first_line)?;
+        let log = || std::fs::read_to_string(dir.join("log")).unwrap_or_default();
+        ensure!(first_line == "ready\n", "PostgreSQL does not start: {}", log());
+        Ok(Self { programs, dir, databases: AtomicU64::new(0), _server: server })
+    }
+
+    /// Creates an empty database and returns its name.
+    ///
+    /// # Errors
+    /// If the server refuses.
+    pub fn database(&self) -> anyhow::Result<String> {
+        let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed));
+        self.psql("postgres", &format!("CREATE DATABASE {name}"))?;
+        Ok(name)
+    }
+
+    /// The address of a database.
+    pub fn url(&self, database: &str) -> String {
+        url(&self.dir, database)
+    }
+
+    /// The socket of the server.
+    pub fn socket(&self) -> PathBuf {
+        self.dir.join(SOCKET)
+    }
+
+    /// Executes SQL in a database, as the owner of the server. Returns what it prints.
+    ///
+    /// # Errors
+    /// If a statement fails.
+    pub fn psql(&self, database: &str, sql: &str) -> anyhow::Result<String> {
+        let mut psql = Command::new(self.programs.join("psql"));
+        psql.env_clear().arg("--host").arg(&self.dir).args(["--username=plexus", "--no-psqlrc", "--quiet"]);
+        psql.args([
+            "--tuples-only",
+            "--no-align",
+            "--set=ON_ERROR_STOP=1",
+            "--dbname",
+            database,
+            "--command",
+            sql,
+        ]);
+        let output = psql.output()?;
+        ensure!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
+    }
+}
+
+/// The name of the socket in the directory that an address names.
+pub const SOCKET: &str = ".s.PGSQL.5432";
+
+/// The address of a database of the server whose socket is in this directory.
+pub fn url(dir: &Path, database: &str) -> String {
+    format!("postgres://plexus@/{database}?host={}", dir.display())
+}
+
+/// The programs of the newest installed version. Debian does not put them on the path.
+fn programs() -> Option<PathBuf> {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
+    let mut versions: Vec<PathBuf> =
+        versions.filter_map(|version| Some(version.ok()?.path().join("bin"))).collect();
+    versions.retain(|programs| programs.join("initdb").exists());
+    versions.sort_by_key(|programs| version_of(programs));
+    versions.pop()
+}
+
+fn version_of(programs: &Path) -> u32 {
+    let version = programs.parent().and_then(Path::file_name).and_then(|name| name.to_str());
+    version.and_then(|version| version.parse().ok()).unwrap_or(0)
+}
