@@ -59,10 +59,19 @@ export function keyboard(page) {
 
 /** By touch. The page must never be wider than the screen. */
 export function touch(page) {
+  const measure = async () => {
+    for (;;) {
+      try {
+        return await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      } catch (error) {
+        // A step may load another page meanwhile, or several: signing out does.
+        if (!error.message.includes('because of a navigation')) throw error;
+        await page.waitForLoadState();
+      }
+    }
+  };
   const fits = async (target) => {
-    const measure = () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    // A step may load another page meanwhile.
-    const wider = await measure().catch(() => page.waitForLoadState().then(measure));
+    const wider = await measure();
     if (wider > 0) throw new Error(`the page is ${wider} pixels wider than the screen, at ${target}`);
   };
   const then = (act) => async (target, value) => {
