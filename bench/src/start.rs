@@ -23,7 +23,7 @@ pub(crate) struct StartArgs {
     starts: usize,
 
     /// Agents that are held at an approval while the hub is killed and started again
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, default_value_t = 1000)]
     keepers: usize,
 
     /// Number of times that the hub with these agents is killed
