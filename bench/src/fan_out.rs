@@ -33,15 +33,15 @@ pub(crate) struct FanOutArgs {
     every_ms: u64,
 
     /// Number of events that the child writes as fast as it can, per round
-    #[arg(long, default_value_t = 10_000)]
+    #[arg(long, default_value_t = 50_000)]
     events: usize,
 
     /// Number of alternations
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 5)]
     rounds: usize,
 }
 
-/// Events of a block: with the default pace, two seconds.
+/// Events of a block: with the default pace, two seconds. A stall of the disk affects few blocks.
 const BLOCK: usize = 100;
 /// The time limit of one turn with all its listeners.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -56,7 +56,7 @@ pub(crate) async fn run(args: &FanOutArgs) -> anyhow::Result<ExitCode> {
              listener has received the event, with the journal and a durable commit between them. One event is written every {} ms. \
              The listeners are tasks of one process that shares the machine's cores with the hub, so the last listener's delay \
              includes the work of the others. The last bar of the plot shows how long a bare sync of the same disk takes at the same pace. To exclude stalls of the disk, the goal \
-             compares the medians of the 99th percentiles of {BLOCK} events each; the 99th percentile of all events has no goal.",
+             compares the medians of the 99th percentiles of {BLOCK} events each. The plot shows the 99th percentiles of all events.",
             args.every_ms
         ),
     );
@@ -104,14 +104,6 @@ pub(crate) async fn run(args: &FanOutArgs) -> anyhow::Result<ExitCode> {
         &delays,
         Threshold::AtMost(2.0),
     );
-    let p99 = |delays: &[Vec<Duration>]| Figures::of(delays.concat()).p99.as_secs_f64();
-    let of_all: Vec<f64> = at_many.iter().zip(&at_one).map(|(many, one)| p99(many) / p99(one)).collect();
-    report.goal(
-        format!("p99 delay of all events, {many} listeners compared with 1"),
-        "×",
-        &of_all,
-        Threshold::None,
-    );
     let times: Vec<f64> = followed
         .iter()
         .zip(&alone)
@@ -126,7 +118,7 @@ pub(crate) async fn run(args: &FanOutArgs) -> anyhow::Result<ExitCode> {
     report.finish()
 }
 
-/// The 99th percentile of a block of events; the median of all blocks. A stall of the disk affects few of them.
+/// The 99th percentile of a block of events at all listeners; the median of all blocks.
 fn median_block_p99(delays: &[Vec<Duration>]) -> f64 {
     let p99 = |block: &[Vec<Duration>]| Figures::of(block.concat()).p99.as_secs_f64();
     median_of(&delays.chunks(BLOCK).map(p99).collect::<Vec<f64>>())

@@ -1,10 +1,7 @@
 //! Describes the machine and the programs of a run, so that a reader of the results knows what was measured.
 
-use std::hint::black_box;
 use std::path::Path;
 use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -23,36 +20,11 @@ pub(crate) struct Machine {
     pub(crate) disk: String,
     #[serde(default)]
     pub(crate) compiler: String,
-    /// The speed of all cores before and after the benchmark: how often they parse a document, per second.
-    #[serde(default)]
-    pub(crate) speeds: Vec<f64>,
     /// When the report was created, in seconds since 1970.
     pub(crate) at: u64,
 }
 
-/// How long the speed of the machine is measured.
-const SPEED_TIME: Duration = Duration::from_millis(500);
-
 impl Machine {
-    /// Measures the speed of the machine now. Other programs and other guests of the same hardware change it.
-    pub(crate) fn measure_speed(&mut self) {
-        let document =
-            format!("[{}]", vec![r#"{"name": "text", "numbers": [1, 2.5], "none": null}"#; 50].join(","));
-        let parses = || {
-            let (started, mut count) = (Instant::now(), 0.0);
-            while started.elapsed() < SPEED_TIME {
-                black_box(serde_json::from_str::<serde_json::Value>(black_box(&document)).is_ok());
-                count += 1.0;
-            }
-            count / SPEED_TIME.as_secs_f64()
-        };
-        let sum = thread::scope(|scope| {
-            let threads: Vec<_> = (0..self.cores).map(|_| scope.spawn(parses)).collect();
-            threads.into_iter().filter_map(|thread| thread.join().ok()).sum()
-        });
-        self.speeds.push(sum);
-    }
-
     pub(crate) fn this() -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let field = |text: &str, name: &str| {
@@ -72,7 +44,6 @@ impl Machine {
                 .and_then(|dir| disk_of(dir.path(), &read("/proc/self/mounts")))
                 .unwrap_or_default(),
             compiler: output("rustc", &["--version"]).unwrap_or_default(),
-            speeds: Vec::new(),
             at: now.as_secs(),
         }
     }

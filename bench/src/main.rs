@@ -15,6 +15,7 @@ mod hub_client;
 mod kept_connection;
 mod machine;
 mod memory;
+mod noise;
 mod outside_agent;
 mod parent_cost;
 mod peers;

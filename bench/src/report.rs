@@ -89,14 +89,12 @@ impl Report {
         };
         let arguments: Vec<String> = std::env::args().skip(2).map(quoted).collect();
         let dashes = if arguments.is_empty() { "" } else { " -- " };
-        let mut machine = Machine::this();
-        machine.measure_speed();
         Self {
             benchmark: benchmark.to_owned(),
             command: format!("cargo xtask bench {benchmark}{dashes}{}", arguments.join(" ")),
             measures: measures.to_owned(),
             leaves_out: leaves_out.to_owned(),
-            machine,
+            machine: Machine::this(),
             versions: vec![("Plexus".to_owned(), crate::machine::plexus_version())],
             seed: 0,
             rows: Vec::new(),
@@ -151,8 +149,7 @@ impl Report {
     }
 
     /// The same with another picture.
-    pub(crate) fn finish_with(mut self, svg: &str) -> anyhow::Result<ExitCode> {
-        self.machine.measure_speed();
+    pub(crate) fn finish_with(self, svg: &str) -> anyhow::Result<ExitCode> {
         self.print();
         if profiler::is_on() {
             return Ok(ExitCode::SUCCESS);

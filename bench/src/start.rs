@@ -60,6 +60,10 @@ pub(crate) async fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
     let size = std::fs::metadata(binaries::plexus()?)?.len() as f64 / MIB;
     report.values("size of the binary", "MiB", &[size]);
     report.goal("size of the binary", "MiB", &[size], Threshold::AtMost(20.0));
+    report.limit_of(
+        "size of the binary",
+        "The client of PostgreSQL and what several hubs need take about 1 MiB: the binary had 19.6 MiB before a setting could select PostgreSQL.",
+    );
     report.finish()
 }
 

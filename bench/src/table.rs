@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 
+use crate::noise::Noise;
 use crate::report::{Goal, Report, Row, Threshold, root, shown};
 
 const START: &str = "<!-- results: written by `cargo xtask bench` -->\n";
@@ -70,9 +71,10 @@ fn sections(reports: &[Report]) -> String {
 }
 
 fn goals(report: &Report) -> String {
-    let mut text = "| goal | measured | to reach |\n|---|---|---|\n".to_owned();
+    let mut text = "| goal | measured | noise | to reach |\n|---|---|---|---|\n".to_owned();
     for goal in &report.goals {
-        let _ = writeln!(text, "| {} | {} | {} |", goal.what, measured(goal), limit(goal));
+        let noise = Noise::of(goal).part() * 100.0;
+        let _ = writeln!(text, "| {} | {} | {noise:.0} % | {} |", goal.what, measured(goal), limit(goal));
     }
     text
 }

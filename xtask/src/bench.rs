@@ -2,6 +2,7 @@
 //! programs that they start, and writes their results to `bench/results/` and `docs/benchmarks.md`.
 
 use std::env;
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
@@ -49,7 +50,7 @@ const BROWSER: &[&str] = &["console"];
 /// and the results in docs/benchmarks.md; other runs only print their results.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
-    /// Run this many times, and check that the results differ by no more than the noise between rounds
+    /// Run this many times, and check that the results differ by no more than the noise that docs/benchmarks.md states
     #[arg(long, default_value_t = 1)]
     pub repeat: u32,
 
@@ -78,14 +79,14 @@ pub fn run(workspace: &Workspace, args: &BenchArgs) -> anyhow::Result<()> {
             .collect(),
     };
     let copies = tempfile::tempdir()?;
-    let mut runs = Vec::new();
+    let runs: Vec<PathBuf> = (1..=args.repeat).map(|number| copies.path().join(number.to_string())).collect();
     let (mut failed, mut missed) = (Vec::new(), Vec::new());
-    for number in 1..=args.repeat {
-        let run = copies.path().join(number.to_string());
-        for (name, own) in &benchmarks {
+    for (name, own) in &benchmarks {
+        // The runs of a benchmark follow each other: the speed of a machine may change within an hour.
+        for run in &runs {
             let mut bench = command(workspace, Profile::Release, name, own)?;
             // Each benchmark writes a second copy of its results there.
-            bench.env("PLEXUS_BENCH_COPIES", &run);
+            bench.env("PLEXUS_BENCH_COPIES", run);
             let has_published_arguments = ALL.iter().any(|known| known.split_first() == Some((name, *own)));
             if args.publish || has_published_arguments {
                 bench.env("PLEXUS_BENCH_PUBLISH", "1");
@@ -98,11 +99,10 @@ pub fn run(workspace: &Workspace, args: &BenchArgs) -> anyhow::Result<()> {
                 _ => failed.push(format!("{name}: {ended}")),
             }
         }
-        runs.push(run.display().to_string());
     }
     run_command(&mut command(workspace, Profile::Release, "table", &[])?)?;
     if args.repeat > 1 {
-        let runs: Vec<&str> = runs.iter().map(String::as_str).collect();
+        let runs: Vec<&str> = runs.iter().filter_map(|run| run.to_str()).collect();
         if let Err(error) = run_command(&mut command(workspace, Profile::Release, "agree", &runs)?) {
             failed.push(format!("the runs do not agree: {error:#}"));
         }

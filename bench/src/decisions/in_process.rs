@@ -39,7 +39,7 @@ pub(super) async fn measure(
     let publisher = Arc::downgrade(&commits);
     store.observe(Box::new(move |committed| {
         if let (Some(book), Some(commits)) = (observer.upgrade(), publisher.upgrade()) {
-            book.on_commit(committed);
+            committed.approvals.iter().for_each(|row| book.note_deadline(row));
             commits.publish(committed);
         }
     }));
