@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use plexus_protocol::{ApprovalId, UnixSeconds};
 use plexus_store::{
-    ApprovalRow, Change, Committed, FeedRow, Ledger, MemoryStore, NewSession, Observer, OpenFilter,
+    ApprovalRow, Change, Changed, Committed, FeedRow, Ledger, MemoryStore, NewSession, Observer, OpenFilter,
     StoreError,
 };
 use shuttle::rand::Rng as _;
@@ -16,10 +16,21 @@ use tokio::task::yield_now;
 /// The maximum number of failures in one schedule, so that the schedule ends.
 const FAILURES: u32 = 3;
 
-/// The durable state.
+/// The durable state, which two hubs share.
 pub(crate) struct Disk {
     store: MemoryStore,
     failed: u32,
+    /// What each commit has changed, and the host whose hub has committed it.
+    log: Vec<(Host, Changed)>,
+}
+
+/// A machine with a hub.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Host {
+    /// The one that runs the agents. Only its hub allows their calls and lets their approvals expire.
+    Owner,
+    /// Another one.
+    Other,
 }
 
 impl Disk {
@@ -28,7 +39,7 @@ impl Disk {
         let store = MemoryStore::default();
         let created = store.apply(0, &[Change::CreateSession(Box::new(session))]);
         created.expect("an empty store takes any session");
-        Self { store, failed: 0 }
+        Self { store, failed: 0, log: Vec::new() }
     }
 
     pub(crate) fn approval(&self, id: ApprovalId) -> Option<ApprovalRow> {
@@ -46,6 +57,7 @@ impl Disk {
 pub(crate) struct Connection(Arc<Shared>);
 
 struct Shared {
+    host: Host,
     disk: Arc<Mutex<Disk>>,
     /// Held while a commit is written and published, because the store has one thread for both.
     writer: tokio::sync::Mutex<()>,
@@ -54,9 +66,25 @@ struct Shared {
 }
 
 impl Connection {
-    pub(crate) fn to(disk: &Arc<Mutex<Disk>>) -> Self {
+    pub(crate) fn to(disk: &Arc<Mutex<Disk>>, host: Host) -> Self {
         let (disk, writer) = (Arc::clone(disk), tokio::sync::Mutex::new(()));
-        Self(Arc::new(Shared { disk, writer, observer: Mutex::default(), closed: false.into() }))
+        Self(Arc::new(Shared { host, disk, writer, observer: Mutex::default(), closed: false.into() }))
+    }
+
+    pub(crate) fn host(&self) -> Host {
+        self.0.host
+    }
+
+    /// What other hubs have committed after the first `seen` commits, and the number of all commits.
+    pub(crate) async fn commits_after(&self, seen: usize) -> Result<(usize, Changed), StoreError> {
+        let host = self.0.host;
+        self.read_disk(|disk| {
+            let mut changed = Changed::default();
+            let others = disk.log.iter().skip(seen).filter(|(by, _)| *by != host);
+            others.for_each(|(_, change)| changed.add(change.clone()));
+            (disk.log.len(), changed)
+        })
+        .await
     }
 
     pub(crate) fn close(&self) {
@@ -65,8 +93,12 @@ impl Connection {
 
     /// Reads atomically, at some moment within this call.
     async fn read<T>(&self, read: impl FnOnce(&MemoryStore) -> T) -> Result<T, StoreError> {
+        self.read_disk(|disk| read(&disk.store)).await
+    }
+
+    async fn read_disk<T>(&self, read: impl FnOnce(&Disk) -> T) -> Result<T, StoreError> {
         yield_now().await;
-        let found = self.0.atomically(|disk| Ok(read(&disk.store)));
+        let found = self.0.atomically(|disk| Ok(read(disk)));
         yield_now().await;
         match found {
             Some(found) => found,
@@ -96,7 +128,11 @@ impl Shared {
     async fn write(&self, at: UnixSeconds, changes: Vec<Change>) -> Option<Result<Committed, StoreError>> {
         let _writing = self.writer.lock().await;
         yield_now().await;
-        let answer = self.atomically(|disk| disk.store.apply(at, &changes))?;
+        let answer = self.atomically(|disk| {
+            let committed = disk.store.apply(at, &changes)?;
+            disk.log.push((self.host, Changed::by(&mut std::iter::once(&committed))));
+            Ok(committed)
+        })?;
         yield_now().await;
         if let Ok(committed) = &answer {
             // The observer is taken out, because no lock may be held while it wakes tasks.

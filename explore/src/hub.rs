@@ -1,18 +1,29 @@
-//! Hubs, one after another, and calls to the running one. A call that is cancelled, by a kill or by its caller, is
-//! repeated, as a client would.
+//! Two hubs on one disk, each replaced by the next one when it is killed, and calls to those that run. A call that is cancelled, by a kill or by its
+//! caller, is repeated, as a client would. After a commit a hub wakes the other one; the wake-up may be lost, late or doubled.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use plexus_book::{Book, Commits, Meter};
-use plexus_store::{Committed, Ledger as _, StoreError};
+use plexus_store::{ApprovalRow, Committed, Ledger as _, StoreError};
 use shuttle::rand::Rng as _;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
 
-use crate::disk::{Connection, Disk};
+use crate::disk::{Connection, Disk, Host};
 use crate::scenario::new_session;
+
+/// How often a hub reads what the other one has committed, even if nobody wakes it.
+const POLL: Duration = Duration::from_secs(1);
+/// By how many steps a late wake-up is late.
+const LATE: usize = 10;
+
+/// Any of the two hosts.
+pub(crate) fn any_host() -> Host {
+    if shuttle::rand::thread_rng().gen_ratio(1, 2) { Host::Owner } else { Host::Other }
+}
 
 /// Measures nothing.
 struct NoMeter;
@@ -36,23 +47,54 @@ pub(crate) struct Hub {
 }
 
 impl Hub {
-    async fn start(disk: &Arc<Mutex<Disk>>) -> Arc<Self> {
-        let connection = Connection::to(disk);
+    async fn start(disk: &Arc<Mutex<Disk>>, host: Host, wakes: &Arc<Wakes>) -> Arc<Self> {
+        let connection = Connection::to(disk, host);
         let commits = Arc::new(Commits::new(Arc::new(connection.clone()), Arc::new(NoMeter)));
         let book = Book::new(Arc::clone(&commits));
         let owner = tokio::sync::Mutex::new(());
         let hub = Arc::new(Self { commits, book, connection, owner, tasks: Mutex::new(Some(Vec::new())) });
         let this = Arc::downgrade(&hub);
+        let to_wake = Arc::clone(wakes);
         hub.connection.observe(Box::new(move |committed| {
             if let Some(hub) = this.upgrade() {
-                hub.book.on_commit(committed);
+                hub.note_deadlines(&committed.approvals);
                 hub.commits.publish(committed);
+                to_wake.wake_other(host);
             }
         }));
-        hub.commits.retry(|| hub.book.recover()).await;
-        let deadlines = Arc::clone(&hub);
-        hub.own(&tokio::spawn(async move { deadlines.book.run_expiry().await }).abort_handle());
+        // Before the first read: what the other hub commits afterwards is read later.
+        let (seen, _) = hub.commits.retry(|| hub.connection.commits_after(0)).await;
+        if host == Host::Owner {
+            hub.commits.retry(|| hub.book.recover(None)).await;
+            let deadlines = Arc::clone(&hub);
+            hub.own(&tokio::spawn(async move { deadlines.book.run_expiry().await }).abort_handle());
+        }
+        let follower = Arc::clone(&hub).follow(seen, Arc::clone(wakes));
+        hub.own(&tokio::spawn(follower).abort_handle());
         hub
+    }
+
+    /// Only the hub of the host lets its approvals expire.
+    fn note_deadlines(&self, rows: &[ApprovalRow]) {
+        if self.connection.host() == Host::Owner {
+            rows.iter().for_each(|row| self.book.note_deadline(row));
+        }
+    }
+
+    /// Publishes what the other hub commits.
+    async fn follow(self: Arc<Self>, mut seen: usize, wakes: Arc<Wakes>) {
+        loop {
+            // Also without a wake-up.
+            let _ = timeout(POLL, wakes.of(self.connection.host()).notified()).await;
+            let Ok((last, changed)) = self.connection.commits_after(seen).await else { continue };
+            let mut rows = Vec::new();
+            for id in &changed.approvals {
+                rows.extend(self.commits.retry(|| self.connection.approval(*id)).await);
+            }
+            self.note_deadlines(&rows);
+            self.commits.publish_remote(&changed, &rows);
+            seen = last;
+        }
     }
 
     /// Aborts the task when this hub is killed; at once if it already was.
@@ -78,6 +120,54 @@ impl Hub {
     }
 }
 
+/// Wakes the hub of each host.
+#[derive(Default)]
+pub(crate) struct Wakes {
+    owner: Notify,
+    other: Notify,
+}
+
+impl Wakes {
+    fn of(&self, host: Host) -> &Notify {
+        match host {
+            Host::Owner => &self.owner,
+            Host::Other => &self.other,
+        }
+    }
+
+    /// Wakes the hub of the other host. A wake-up may be lost, late or doubled.
+    fn wake_other(self: &Arc<Self>, host: Host) {
+        let other = if host == Host::Owner { Host::Other } else { Host::Owner };
+        let (times, is_late) = match shuttle::rand::thread_rng().gen_range(0..4) {
+            0 => return,
+            1 => (2, false),
+            2 => (1, true),
+            _ => (1, false),
+        };
+        let this = Arc::clone(self);
+        let wake = move || (0..times).for_each(|_| this.of(other).notify_one());
+        if !is_late {
+            return wake();
+        }
+        // It ends by itself.
+        drop(tokio::spawn(async move {
+            for _ in 0..LATE {
+                tokio::task::yield_now().await;
+            }
+            wake();
+        }));
+    }
+}
+
+/// Which hub is called.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// That of the host which runs the agents.
+    Owner,
+    /// Any.
+    Any,
+}
+
 /// What a caller does while its call is in progress.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caller {
@@ -87,31 +177,42 @@ pub(crate) enum Caller {
     Waits,
 }
 
-/// The disk, and the running hub, if there is one.
+/// The disk, and the running hubs.
 pub(crate) struct World {
     disk: Arc<Mutex<Disk>>,
-    hub: watch::Sender<Option<Arc<Hub>>>,
+    wakes: Arc<Wakes>,
+    owner: watch::Sender<Option<Arc<Hub>>>,
+    other: watch::Sender<Option<Arc<Hub>>>,
     cancelled_calls: std::sync::atomic::AtomicU32,
 }
 
 impl World {
     pub(crate) async fn new() -> Arc<Self> {
         let disk = Arc::new(Mutex::new(Disk::new(new_session())));
-        let hub = Hub::start(&disk).await;
-        Arc::new(Self { disk, hub: watch::channel(Some(hub)).0, cancelled_calls: 0.into() })
+        let wakes = Arc::new(Wakes::default());
+        let owner = watch::channel(Some(Hub::start(&disk, Host::Owner, &wakes).await)).0;
+        let other = watch::channel(Some(Hub::start(&disk, Host::Other, &wakes).await)).0;
+        Arc::new(Self { disk, wakes, owner, other, cancelled_calls: 0.into() })
     }
 
-    /// Kills the hub.
-    pub(crate) fn kill(&self) {
-        if let Some(hub) = self.hub.send_replace(None) {
+    fn hub_of(&self, host: Host) -> &watch::Sender<Option<Arc<Hub>>> {
+        match host {
+            Host::Owner => &self.owner,
+            Host::Other => &self.other,
+        }
+    }
+
+    /// Kills the hub of a host.
+    pub(crate) fn kill(&self, host: Host) {
+        if let Some(hub) = self.hub_of(host).send_replace(None) {
             hub.kill();
         }
     }
 
     /// Starts the next one.
-    pub(crate) async fn restart(&self) {
-        let hub = Hub::start(&self.disk).await;
-        self.hub.send_replace(Some(hub));
+    pub(crate) async fn restart(&self, host: Host) {
+        let hub = Hub::start(&self.disk, host, &self.wakes).await;
+        self.hub_of(host).send_replace(Some(hub));
     }
 
     pub(crate) fn inspect<T>(&self, inspect: impl FnOnce(&Disk) -> T) -> T {
@@ -123,14 +224,20 @@ impl World {
         self.cancelled_calls.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Calls the hub until it answers.
-    pub(crate) async fn call<T, F>(&self, mut caller: Caller, call_hub: impl Fn(Arc<Hub>) -> F) -> T
+    /// Calls a hub until one answers.
+    pub(crate) async fn call<T, F>(
+        &self,
+        mut caller: Caller,
+        place: Place,
+        call_hub: impl Fn(Arc<Hub>) -> F,
+    ) -> T
     where
         T: Send + 'static,
         F: Future<Output = T> + Send + 'static,
     {
-        let mut connected = self.hub.subscribe();
         loop {
+            let host = if place == Place::Owner { Host::Owner } else { any_host() };
+            let mut connected = self.hub_of(host).subscribe();
             let hub = connected.wait_for(Option::is_some).await.expect("the world is there").clone();
             let hub = hub.expect("waited for");
             let call = tokio::spawn(call_hub(Arc::clone(&hub)));

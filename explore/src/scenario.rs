@@ -17,7 +17,8 @@ use plexus_store::{
 use shuttle::rand::Rng as _;
 use tokio::time::{Duration, Instant};
 
-use crate::hub::{Caller, Hub, World};
+use crate::disk::Host;
+use crate::hub::{Caller, Hub, Place, World, any_host};
 use plexus_book::now;
 use plexus_book::{NewEntries, Resolved};
 
@@ -78,7 +79,7 @@ impl Plan {
     }
 }
 
-/// One schedule: two approvals are created, two deciders answer both at once, one task checks the feed, and the hub is
+/// One schedule: two approvals are created, two deciders answer both at once, one task checks the feed, and hubs are
 /// killed up to twice.
 pub async fn scenario(totals: &Totals) {
     let world = World::new().await;
@@ -99,8 +100,9 @@ pub async fn scenario(totals: &Totals) {
                 for _ in 0..shuttle::rand::thread_rng().gen_range(0..40) {
                     tokio::task::yield_now().await;
                 }
-                world.kill();
-                world.restart().await;
+                let host = any_host();
+                world.kill(host);
+                world.restart(host).await;
             }
         }
     });
@@ -116,7 +118,8 @@ pub async fn scenario(totals: &Totals) {
     changes.await.expect("the changes of approvals");
     feed.await.expect("the check of the feed");
     killer.await.expect("the killer");
-    world.kill();
+    world.kill(Host::Owner);
+    world.kill(Host::Other);
 
     for (plan, answer) in plans.iter().zip(answers) {
         let row = world.inspect(|disk| disk.approval(plan.id)).expect("it was asked");
@@ -161,7 +164,7 @@ async fn agent(world: Arc<World>, plan: Plan) -> ApprovalRow {
             }
         };
         let answer = loop {
-            if let Some(answer) = world.call(Caller::MayDisconnect, ask).await {
+            if let Some(answer) = world.call(Caller::MayDisconnect, Place::Owner, ask).await {
                 break answer;
             }
         };
@@ -218,7 +221,9 @@ async fn decide(world: &World, approval: ApprovalId, name: &'static str, status:
             let decision = decision.clone();
             async move { hub.book.resolve(approval, status, decision, Vec::new()).await }
         };
-        match world.call(Caller::MayDisconnect, resolve).await {
+        // Any hub denies; only the one of the host allows.
+        let place = if status == ApprovalStatus::Allowed { Place::Owner } else { Place::Any };
+        match world.call(Caller::MayDisconnect, place, resolve).await {
             Ok(Resolved::Now(_)) => {
                 let outcome = (status, Some(decider_named(name)));
                 return Reply { by: name, approval, counts: true, outcome };
@@ -265,7 +270,7 @@ async fn change_approvals(world: Arc<World>, plans: Vec<Plan>) {
                         {}
                     }
                 };
-                world.call(Caller::Waits, commit).await;
+                world.call(Caller::Waits, Place::Any, commit).await;
             }
         }
     }
@@ -301,7 +306,7 @@ async fn wait_for_entries(world: &World, after: u64, is_skipped: fn(&FeedRow) ->
         let wait = move |hub: Arc<Hub>| async move {
             hub.commits.wait_for_entries(&AskedOf::Operator.key(), after, deadline, is_skipped).await
         };
-        match world.call(Caller::MayDisconnect, wait).await {
+        match world.call(Caller::MayDisconnect, Place::Any, wait).await {
             Ok(entries) => return entries,
             Err(StoreError::Unavailable(_)) => {}
             Err(error) => panic!("{error}"),
@@ -355,6 +360,7 @@ pub(crate) fn new_session() -> NewSession {
         tree: TreeId::random(),
         head: NodeId::random(),
         start: ConversationStart::NewTree,
+        host: None,
     }
 }
 
@@ -364,6 +370,7 @@ fn new_approval(plan: &Plan) -> NewApproval {
         session_id: session(),
         session_name: SessionName::try_from("explored".to_owned()).expect("a name"),
         session_path: None,
+        host: None,
         kind: ApprovalKind::Tool,
         tool_name: "Bash".to_owned(),
         tool_use_id: plan.id.to_string(),
