@@ -21,6 +21,7 @@ mod documented_commands;
 mod escalation;
 mod faults;
 mod file_helper;
+mod fleet;
 mod following_turns;
 mod hooks;
 mod hostile;

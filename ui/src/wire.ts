@@ -38,6 +38,7 @@ export interface Approval {
   session_id: SessionId;
   session_name: SessionName;
   session_path?: string;
+  host?: HostName;
   kind: ApprovalKind;
   tool_name: string;
   tool_use_id: string;
@@ -125,7 +126,7 @@ export interface AuditHead {
   hash: string;
 }
 
-export type AuditKind = 'decision' | 'gate' | 'token' | 'policy' | 'session' | 'template';
+export type AuditKind = 'decision' | 'gate' | 'token' | 'policy' | 'session' | 'template' | 'host';
 
 export interface AuditRow {
   number: number;
@@ -275,6 +276,7 @@ export type ErrorKind =
   | 'disk_low'
   | 'no_wall'
   | 'store_unavailable'
+  | 'host_unreachable'
   | 'shutting_down'
   | 'internal';
 
@@ -392,6 +394,22 @@ export interface HookGroup {
 export type HookKind = 'command';
 
 export type Hooks = { [name: string]: HookGroup[] };
+
+export type HostName = string;
+
+export type HostState = 'connected' | 'unreachable' | 'lost';
+
+export interface HostView {
+  name: HostName;
+  here: boolean;
+  state: HostState;
+  silent_secs?: number;
+  draining?: boolean;
+  lost_commits?: boolean;
+  version: string;
+  sessions: number;
+  open_approvals: number;
+}
 
 export interface Hunk {
   old_start: number;
@@ -764,6 +782,7 @@ export interface SessionView {
   id: SessionId;
   name: SessionName;
   path: string;
+  host?: HostName;
   title?: string;
   status: Status;
   attention?: Attention[];
@@ -1036,6 +1055,7 @@ export interface Methods {
     params: {
       name: SessionName;
       working_dir: string;
+      host?: HostName;
       model?: string;
       system_prompt?: string;
       append_system_prompt?: string;
@@ -1276,6 +1296,30 @@ export interface Methods {
   'console.link': {
     params: { url?: string };
     result: { type: 'ok'; link: string; file: string; expires_in_secs: number };
+  };
+  'host.accept_rollback': {
+    params: Record<string, never>;
+    result: { type: 'ok' };
+  };
+  'host.drain': {
+    params: { host: HostName };
+    result: { type: 'ok'; host: HostName };
+  };
+  'host.list': {
+    params: Record<string, never>;
+    result: { type: 'ok'; hosts: HostView[] };
+  };
+  'host.lose': {
+    params: { host: HostName; force?: boolean };
+    result: { type: 'ok'; host: HostName };
+  };
+  'host.remove': {
+    params: { host: HostName };
+    result: { type: 'ok'; host: HostName };
+  };
+  'host.undrain': {
+    params: { host: HostName };
+    result: { type: 'ok'; host: HostName };
   };
   'loopback.configure': {
     params: { session_id?: SessionId; name?: string };

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use plexus_protocol::{ApprovalId, ApprovalStatus, Decision};
+use plexus_protocol::{ApprovalId, ApprovalStatus, Decision, HostName};
 use plexus_store::{ApprovalRow, Change, Committed, OpenFilter, Refusal, StoreError};
 
 use crate::commits::Commits;
@@ -32,24 +32,21 @@ impl Book {
         Self { commits, expiry: Deadlines::default() }
     }
 
-    /// Adopts the approvals that an earlier hub left open, and returns them.
+    /// Adopts the approvals that an earlier hub of this host left open, and returns them.
     ///
     /// # Errors
     /// When the store is unavailable.
-    pub async fn recover(&self) -> Result<Vec<ApprovalRow>, StoreError> {
-        let open = self.commits.ledger().open_approvals(OpenFilter::All).await?;
-        for row in &open {
-            self.expiry.set(row.approval.id, row.approval.expires_at);
-        }
+    pub async fn recover(&self, host: Option<&HostName>) -> Result<Vec<ApprovalRow>, StoreError> {
+        let mut open = self.commits.ledger().open_approvals(OpenFilter::All).await?;
+        open.retain(|row| row.approval.host.as_ref() == host);
+        open.iter().for_each(|row| self.note_deadline(row));
         Ok(open)
     }
 
-    /// Notes when the approvals of a commit expire.
-    pub fn on_commit(&self, committed: &Committed) {
-        for row in &committed.approvals {
-            let pending = row.approval.status == ApprovalStatus::Pending;
-            self.expiry.set(row.approval.id, row.approval.expires_at.filter(|_| pending));
-        }
+    /// Notes when an approval that was created or changed expires.
+    pub fn note_deadline(&self, row: &ApprovalRow) {
+        let pending = row.approval.status == ApprovalStatus::Pending;
+        self.expiry.set(row.approval.id, row.approval.expires_at.filter(|_| pending));
     }
 
     /// Resolves an approval, if it is still open, and commits further changes with it.

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use plexus_protocol::SessionId;
-use plexus_store::{Change, Committed, Ledger, StoreError};
+use plexus_protocol::{ApprovalStatus, SessionId};
+use plexus_store::{ApprovalRow, Change, Changed, Committed, Ledger, StoreError};
 use tokio::time::sleep;
 
 use crate::runtime::now;
@@ -61,7 +61,7 @@ impl Commits {
         let mut sessions: Vec<SessionId> = committed.events.iter().map(|event| event.session).collect();
         for row in &committed.approvals {
             sessions.push(row.approval.session_id);
-            if row.approval.status != plexus_protocol::ApprovalStatus::Pending {
+            if row.approval.status != ApprovalStatus::Pending {
                 self.signals.wake(&Topic::Approval(row.approval.id));
             }
         }
@@ -80,6 +80,26 @@ impl Commits {
             self.signals.wake(&Topic::AnyFeed);
         }
         self.signals.wake(&Topic::AnyCommit);
+    }
+
+    /// Wakes the tasks that wait for something that other hubs have committed. `rows` are the approvals among the changes.
+    pub fn publish_remote(&self, changed: &Changed, rows: &[ApprovalRow]) {
+        let resolved = rows.iter().filter(|row| row.approval.status != ApprovalStatus::Pending);
+        resolved.for_each(|row| self.signals.wake(&Topic::Approval(row.approval.id)));
+        let mut sessions = changed.sessions.clone();
+        sessions.extend(rows.iter().map(|row| row.approval.session_id));
+        sessions.into_iter().for_each(|session| self.signals.wake(&Topic::Session(session)));
+        changed.ended_tokens.iter().for_each(|token| self.signals.wake(&Topic::Token(token.clone())));
+        changed.feed.iter().for_each(|to| self.signals.wake(&Topic::Feed(to.clone())));
+        if !changed.feed.is_empty() {
+            self.signals.wake(&Topic::AnyFeed);
+        }
+        self.signals.wake(&Topic::AnyCommit);
+    }
+
+    /// Wakes all waiting tasks: other hubs may have committed anything.
+    pub fn publish_unknown(&self) {
+        self.signals.wake_all();
     }
 
     /// Retries a step until the store succeeds. Until then the change is held and nothing is answered.

@@ -47,6 +47,12 @@ impl Signals {
             topics.remove(topic);
         }
     }
+
+    /// Wakes all waiting tasks.
+    pub fn wake_all(&self) {
+        let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
+        topics.retain(|_, sender| sender.send(()).is_ok());
+    }
 }
 
 /// Waits for the next signal. When the hub ends, its waiting tasks are cancelled.

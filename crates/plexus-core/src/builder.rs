@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plexus_store::{Store, StoreError};
 
-use crate::activations::{Arbor, Audit, ClaudeCode, Loopback, Policy, Template, Token};
+use crate::activations::{Arbor, Audit, ClaudeCode, Host, Loopback, Policy, Template, Token};
 use crate::audit::anchor::AuditAnchor;
 use crate::hub::Registry;
 use crate::method::Activation;
@@ -24,8 +24,8 @@ pub enum StartError {
 
 /// The methods of a standard hub. They are available without a running hub, for instance to the relay.
 pub fn standard_methods() -> Registry {
-    let activations: [&dyn Activation<Hub>; 7] =
-        [&ClaudeCode, &Loopback, &Arbor, &Policy, &Template, &Token, &Audit];
+    let activations: [&dyn Activation<Hub>; 8] =
+        [&ClaudeCode, &Loopback, &Arbor, &Policy, &Template, &Token, &Audit, &Host];
     let mut registry = Registry::default();
     activations.into_iter().for_each(|activation| registry.add(activation));
     registry

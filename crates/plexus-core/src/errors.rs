@@ -29,6 +29,13 @@ pub(crate) fn store_error(error: StoreError) -> Error {
                 Refusal::BudgetInUse(row) => {
                     return Error::invalid(&format!("budget.{}", row.limit.as_str()), &refusal);
                 }
+                Refusal::NoSuchHost(_) | Refusal::HostDrains(_) | Refusal::HostInUse(_) => {
+                    return Error::invalid("host", &refusal);
+                }
+                Refusal::HostLost(host) => {
+                    return Error::new(ErrorKind::HostUnreachable, refusal.to_string())
+                        .with("host", host.as_str());
+                }
                 Refusal::AlreadyResolved(_) | Refusal::AskedOfAnother(_) | Refusal::KeyTaken => {
                     ErrorKind::Internal
                 }
@@ -38,8 +45,8 @@ pub(crate) fn store_error(error: StoreError) -> Error {
         StoreError::Unavailable(why) => Error::new(
             ErrorKind::StoreUnavailable,
             format!(
-                "the store cannot be written ({why}), so nothing was changed; try again when the disk has \
-                 free space"
+                "the store cannot be written ({why}), so nothing was changed; try again when the store is \
+                 available, for example when the disk has free space"
             ),
         ),
         StoreError::Unusable(why) => Error::new(ErrorKind::Internal, why),

@@ -14,6 +14,7 @@ mod budget_requests;
 mod builder;
 mod callers;
 mod claude_version;
+mod commands;
 mod conversations;
 mod current_action;
 mod deltas;
@@ -64,9 +65,12 @@ pub use follow::{
 };
 pub use hub::{Hub, Method, Registry, ShutDown};
 pub use limits::Limits;
-pub use method::{Activation, Audience, MethodTypes, Repeat, ToolUser, method_not_found};
+pub use method::{
+    Activation, Audience, IfUnreachable, MethodTypes, Place, Repeat, Subject, ToolUser, method_not_found,
+};
 pub use metrics::doors::{Connected, DoorFigures, DoorName, RejectReason};
 pub use plexus_agent::{Launcher, Tracing};
+pub use plexus_store::Fenced;
 pub use plexus_worktree::check_person;
 pub use processes::files::{FileError, FileRead, Files};
 pub use processes::sandbox::{granted_before, regain_sandbox};

@@ -154,8 +154,10 @@ impl Limit {
 /// Counts what is about to be stored. It counts ids, so that repeated reports of one item count once.
 #[derive(Debug, Default)]
 pub(crate) struct Reservations {
-    /// The existing sessions, and the parent of each.
+    /// The existing sessions of this host, and the parent of each.
     sessions: Mutex<HashMap<SessionId, AskedOf>>,
+    /// Those of other hosts, when they were last read.
+    elsewhere: Mutex<HashMap<SessionId, AskedOf>>,
     open: Mutex<OpenApprovals>,
 }
 
@@ -174,17 +176,20 @@ impl Reservations {
         answers_to: &AskedOf,
         limits: &Limits,
     ) -> Result<(), Limit> {
+        let elsewhere = lock(&self.elsewhere);
         let mut sessions = lock(&self.sessions);
         if sessions.len() >= limits.sessions {
             return Err(Limit::Sessions);
         }
-        let above = agents_above(&sessions, answers_to);
+        let tree = Tree { sessions: &sessions, elsewhere: &elsewhere };
+        let above = tree.agents_above(answers_to);
         if above.iter().filter(|agent| matches!(agent, AskedOf::Session { .. })).count() > limits.depth {
             return Err(Limit::Depth);
         }
         if !above.is_empty() {
             let mut below = vec![0; above.len()];
-            for agent in sessions.values().flat_map(|answers_to| agents_above(&sessions, answers_to)) {
+            let all = sessions.values().chain(elsewhere.values());
+            for agent in all.flat_map(|answers_to| tree.agents_above(answers_to)) {
                 if let Some(at) = above.iter().position(|one| *one == agent) {
                     below[at] += 1;
                 }
@@ -200,6 +205,11 @@ impl Reservations {
     /// Counts a session that an earlier hub stored.
     pub(crate) fn add_session(&self, session: SessionId, answers_to: AskedOf) {
         lock(&self.sessions).insert(session, answers_to);
+    }
+
+    /// Counts the sessions of other hosts, in place of those that were counted before.
+    pub(crate) fn set_elsewhere(&self, sessions: impl Iterator<Item = (SessionId, AskedOf)>) {
+        *lock(&self.elsewhere) = sessions.collect();
     }
 
     /// Releases the slot of a session that was deleted or could not be stored.
@@ -246,14 +256,22 @@ impl OpenApprovals {
     }
 }
 
-/// `answers_to` and the agents above it, nearest first, without the operator.
-fn agents_above<'a>(sessions: &'a HashMap<SessionId, AskedOf>, answers_to: &'a AskedOf) -> Vec<&'a AskedOf> {
-    let next = |agent: &&'a AskedOf| match agent {
-        AskedOf::Session { id } => sessions.get(id),
-        AskedOf::Operator | AskedOf::Parent { .. } => None,
-    };
-    let above = std::iter::successors(Some(answers_to), next);
-    above.filter(|agent| **agent != AskedOf::Operator).take(MAX_DEPTH).collect()
+/// The sessions of all hosts, and the parent of each.
+struct Tree<'a> {
+    sessions: &'a HashMap<SessionId, AskedOf>,
+    elsewhere: &'a HashMap<SessionId, AskedOf>,
+}
+
+impl<'a> Tree<'a> {
+    /// `answers_to` and the agents above it, nearest first, without the operator.
+    fn agents_above(&self, answers_to: &'a AskedOf) -> Vec<&'a AskedOf> {
+        let next = |agent: &&'a AskedOf| match agent {
+            AskedOf::Session { id } => self.sessions.get(id).or_else(|| self.elsewhere.get(id)),
+            AskedOf::Operator | AskedOf::Parent { .. } => None,
+        };
+        let above = std::iter::successors(Some(answers_to), next);
+        above.filter(|agent| **agent != AskedOf::Operator).take(MAX_DEPTH).collect()
+    }
 }
 
 fn lock<T>(counted: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -308,6 +326,28 @@ mod tests {
         assert_eq!(free_after(0), 0);
         assert_eq!(free_after(2500), 2);
         assert_eq!(free_after(3_600_000), 60, "an hour allows no more than a minute");
+    }
+
+    #[test]
+    fn sessions_of_other_hosts_count_in_their_trees() {
+        let limits = Limits { depth: 2, descendants: 3, sessions: 2, ..Limits::default() };
+        let reservations = Reservations::default();
+        let ids = [(); 4].map(|()| SessionId::random());
+        let below = |id| AskedOf::Session { id };
+        let [top, child, grandchild, sibling] = ids;
+        let family = [(top, AskedOf::Operator), (child, below(top)), (grandchild, below(child))];
+        reservations.set_elsewhere(family.clone().into_iter());
+        let reserve = |answers_to| reservations.reserve_session(SessionId::random(), &answers_to, &limits);
+        assert_eq!(reserve(below(grandchild)), Err(Limit::Depth));
+        assert_eq!(reserve(below(child)), Ok(()));
+        assert_eq!(reserve(below(top)), Err(Limit::Descendants));
+        reservations.set_elsewhere(family.into_iter().chain([(sibling, AskedOf::Operator)]));
+        assert_eq!(
+            reserve(below(sibling)),
+            Ok(()),
+            "only the sessions of this host count for the limit of the hub"
+        );
+        assert_eq!(reserve(AskedOf::Operator), Err(Limit::Sessions));
     }
 
     #[test]

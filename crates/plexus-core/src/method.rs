@@ -61,6 +61,37 @@ pub enum Repeat {
     Unsafe,
 }
 
+/// Which hub executes a method, if several share a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The hub that is called.
+    AnyHub,
+    /// The hub of the host that runs the session: it has the processes and the files.
+    HostOf(Subject, IfUnreachable),
+}
+
+/// What the parameters of a method name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// A session, as `session_id` or `name`.
+    Session,
+    /// An approval, as `approval_id`.
+    Approval,
+    /// A host, as `host`; none for the host of the hub that is called.
+    Host,
+}
+
+/// What becomes of a call if the host of its session is unreachable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfUnreachable {
+    /// It fails.
+    Fail,
+    /// The hub that is called executes the method, without the files of the host.
+    ExecuteHere,
+    /// The same, if the host was declared lost. Otherwise it fails.
+    ExecuteHereIfLost,
+}
+
 type Handler<C> =
     Arc<dyn Fn(Arc<C>, Admitted, Value) -> BoxFuture<'static, Result<Value, Error>> + Send + Sync>;
 
@@ -76,6 +107,8 @@ pub struct Method<C> {
     pub needs: Needs,
     /// Whether a client may repeat a call that got no response.
     pub repeat: Repeat,
+    /// Which hub executes it.
+    pub place: Place,
     /// The schema of its parameters.
     pub params: Object,
     /// The schema of its result.
@@ -140,6 +173,7 @@ impl<C: Send + Sync + 'static> Method<C> {
             audience,
             needs,
             repeat: Repeat::Unsafe,
+            place: Place::AnyHub,
             params: schema::of::<P>(),
             result: schema::of::<R>(),
             types: |schemas| MethodTypes { params: schemas.read::<P>(), result: schemas.written::<R>() },
@@ -151,6 +185,13 @@ impl<C: Send + Sync + 'static> Method<C> {
     #[must_use]
     pub fn repeatable(mut self) -> Self {
         self.repeat = Repeat::Safe;
+        self
+    }
+
+    /// Declares that the hub of the host that runs the session executes the method.
+    #[must_use]
+    pub fn on_host_of(mut self, subject: Subject, if_unreachable: IfUnreachable) -> Self {
+        self.place = Place::HostOf(subject, if_unreachable);
         self
     }
 

@@ -26,6 +26,7 @@ pub(crate) fn session_row(name: &str) -> SessionRow {
         woken_to: 0,
         title: None,
         archived_at: None,
+        host: None,
     }
 }
 

@@ -149,6 +149,7 @@ pub(crate) fn session_view(seen: VisibleSession, keepers: &Keepers) -> SessionVi
         id: session.id,
         name: session.name,
         path,
+        host: session.host,
         title: session.title,
         status: status(is, &kinds),
         attention: attention(is.zip(progress), kinds.into_iter()),

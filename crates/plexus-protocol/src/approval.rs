@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::claudecode::PermissionMode;
-use crate::{ApprovalId, Object, Principal, RiskMark, SessionId, SessionName, TokenName, UnixSeconds};
+use crate::{
+    ApprovalId, HostName, Object, Principal, RiskMark, SessionId, SessionName, TokenName, UnixSeconds,
+};
 
 /// The kind of an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -241,6 +243,9 @@ pub struct Approval {
     /// The path of that session as the caller sees it, such as `lead/worker`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_path: Option<String>,
+    /// The host that runs the session, if several hosts share the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostName>,
     /// The kind of the approval.
     pub kind: ApprovalKind,
     /// The tool that the agent wants to use.

@@ -16,7 +16,7 @@ pub const MAX_ATTACHED_BYTES: usize = 10 * 1024 * 1024;
 pub const MAX_FILE_NAME_BYTES: usize = 255;
 
 /// A file for a prompt.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AttachmentGiven {
     /// The name of the file, without its directory.

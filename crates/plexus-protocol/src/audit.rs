@@ -25,6 +25,8 @@ pub enum AuditKind {
     Session,
     /// A template was saved or deleted.
     Template,
+    /// A host was drained, declared lost or removed, or takes part again.
+    Host,
 }
 
 /// One decision or act of authority. Fields that do not apply are omitted.

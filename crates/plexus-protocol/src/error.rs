@@ -100,6 +100,8 @@ pub enum ErrorKind {
     NoSandbox,
     /// The store cannot be written now: nothing was changed, try again.
     StoreUnavailable,
+    /// The host of the session does not answer.
+    HostUnreachable,
     /// The hub is shutting down.
     ShuttingDown,
     /// A bug in Plexus.
@@ -152,6 +154,7 @@ impl ErrorKind {
             Self::DiskLow => "disk_low",
             Self::NoSandbox => "no_wall",
             Self::StoreUnavailable => "store_unavailable",
+            Self::HostUnreachable => "host_unreachable",
             Self::ShuttingDown => "shutting_down",
             Self::Internal => "internal",
         }
@@ -191,6 +194,13 @@ impl Error {
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.details.insert(name.to_owned(), value.into());
         self
+    }
+
+    /// The error that [`Self::to_object`] has written; `None` for another object.
+    pub fn from_object(mut object: Map<String, Value>) -> Option<Self> {
+        let kind = serde_json::from_value(object.remove("type")?).ok()?;
+        let Value::String(message) = object.remove("message")? else { return None };
+        Some(Self { kind, message, details: object })
     }
 
     /// `{type, message, …}`, the `data` of a JSON-RPC error and the text of a failed MCP call.

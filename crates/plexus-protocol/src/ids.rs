@@ -55,6 +55,11 @@ uuid_id! {
     NodeId, now_v7
 }
 
+uuid_id! {
+    /// The id of a command, which is a call that another host executes. It starts with the time, as that of a node.
+    CommandId, now_v7
+}
+
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -110,6 +115,11 @@ name! {
 name! {
     /// The name of a template: 1 to 64 letters, digits, `-`, `_` or `.`.
     TemplateName
+}
+
+name! {
+    /// The name of a host, which is a machine with a hub: 1 to 64 letters, digits, `-`, `_` or `.`.
+    HostName
 }
 
 #[cfg(test)]

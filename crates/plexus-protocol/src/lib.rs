@@ -14,6 +14,7 @@ pub mod claudecode;
 pub mod console;
 mod error;
 mod event;
+pub mod host;
 mod ids;
 pub mod loopback;
 pub mod policy;
@@ -39,7 +40,9 @@ pub use attachment::{
 pub use attention::Attention;
 pub use error::{Error, ErrorKind};
 pub use event::{Event, Hunk, JournalRange, NewEvent, NumberedEvent};
-pub use ids::{ApprovalId, NodeId, SessionId, SessionName, TemplateName, TokenName, TreeId};
+pub use ids::{
+    ApprovalId, CommandId, HostName, NodeId, SessionId, SessionName, TemplateName, TokenName, TreeId,
+};
 pub use principal::Principal;
 pub use risk::{Denial, RiskKind, RiskMark};
 pub use session_path::{join_path, root_path};

@@ -29,7 +29,7 @@ macro_rules! with_answer_fields {
         $name:ident { approval_id: $approval_id:ty, approve: $approve:ty, $($more:tt)* }
     ) => {
         $(#[$attribute])*
-        #[derive(Debug, Clone, Deserialize, JsonSchema)]
+        #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub struct $name {
             /// The approval.

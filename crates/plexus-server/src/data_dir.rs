@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use plexus_core::Launcher;
+use plexus_protocol::HostName;
+use rustix::system::uname;
 use serde_json::json;
 use thiserror::Error;
 
@@ -22,6 +24,8 @@ const RETRY_AFTER: Duration = Duration::from_millis(5);
 
 /// The file of the private key with which the hub proves its identity.
 const IDENTITY: &str = "identity.key";
+/// Contains the name of this machine, if the state is stored in a database that hosts share.
+const HOST: &str = "host";
 
 /// Why a data directory is unusable.
 #[derive(Debug, Error)]
@@ -57,6 +61,33 @@ pub enum DataDirError {
          console pages and restart running agents"
     )]
     BadKey(PathBuf),
+    /// The state is in a database, and the database was not named.
+    #[error(
+        "the state of the hub in {path} is in a PostgreSQL database, where this machine is host `{host}`: name the \
+         database with --store URL, PLEXUS_STORE, or `url` under [store] in plexus.toml"
+    )]
+    InDatabase {
+        /// The data directory.
+        path: PathBuf,
+        /// The host.
+        host: String,
+    },
+    /// The state in the database belongs to a host of another name.
+    #[error("this machine is host `{0}` in its database, and cannot have another name: use --host {0}")]
+    OtherHost(String),
+    /// The host name of this machine cannot be the name of a host.
+    #[error("`{name}` cannot be the name of a host: {why}; choose one with --host")]
+    BadHost {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The state is in a file, and a database was named.
+    #[error(
+        "{0} contains the state of a hub of this machine, whose agents may run: use another --data-dir with --store"
+    )]
+    InFile(PathBuf),
     /// The directory or a file in it cannot be read or written.
     #[error("cannot use {path}: {source}")]
     Io {
@@ -111,9 +142,57 @@ impl DataDir {
         &self.path
     }
 
-    /// The path of the database.
-    pub fn store(&self) -> PathBuf {
-        Self::store_in(&self.path)
+    /// The path of the database, if the state is stored in a file.
+    ///
+    /// # Errors
+    /// When the state is in a database that hosts share: with an empty file, the agents of this machine would not be found.
+    pub(crate) fn store(&self) -> Result<PathBuf, DataDirError> {
+        match self.host()? {
+            None => Ok(Self::store_in(&self.path)),
+            Some(host) => Err(DataDirError::InDatabase { path: self.path.clone(), host }),
+        }
+    }
+
+    /// The name of this machine in a database that hosts share: the given one, or else the one it has had so far, or else its host name.
+    ///
+    /// # Errors
+    /// When the machine already has another name, its host name cannot be one, or the state is in a file.
+    pub(crate) fn host_name(&self, given: Option<&HostName>) -> Result<HostName, DataDirError> {
+        let file = Self::store_in(&self.path);
+        if file.exists() {
+            return Err(DataDirError::InFile(file));
+        }
+        let valid = |name: String| {
+            HostName::try_from(name.clone()).map_err(|why| DataDirError::BadHost { name, why })
+        };
+        match (given, self.host()?) {
+            (Some(given), Some(known)) if given.as_str() != known => Err(DataDirError::OtherHost(known)),
+            (_, Some(known)) => valid(known),
+            (given, None) => {
+                let own = || uname().nodename().to_string_lossy().into_owned();
+                given.map_or_else(|| valid(own()), |given| Ok(given.clone()))
+            }
+        }
+    }
+
+    /// Notes that the state is stored in a database that hosts share, which this machine has joined under this name.
+    pub(crate) fn joined(&self, name: &HostName) -> Result<(), DataDirError> {
+        self.replace(HOST, format!("{name}\n").as_bytes()).map_err(at(&self.path.join(HOST)))
+    }
+
+    /// The name of this machine, if the state is stored in a database that hosts share.
+    fn host(&self) -> Result<Option<String>, DataDirError> {
+        let path = self.path.join(HOST);
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Ok(Some(text.trim().to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(at(&path)(error)),
+        }
+    }
+
+    /// The path of the file in which a hub counts its commits, if the state is stored in a database that hosts share.
+    pub(crate) fn commit_count(&self) -> PathBuf {
+        self.path.join("commits")
     }
 
     /// The path of the database of the hub in `path`.
@@ -298,6 +377,25 @@ mod tests {
         assert!(refused.to_string().contains(&std::process::id().to_string()), "{refused}");
         drop(first);
         DataDir::open(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn the_state_is_either_in_a_file_or_in_a_database() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = DataDir::open(folder.path()).unwrap();
+        let file = dir.store().unwrap();
+        let name = |name: &str| HostName::try_from(name.to_owned()).unwrap();
+        assert_eq!(dir.host_name(Some(&name("refused"))).unwrap(), name("refused"));
+        assert_eq!(dir.host_name(Some(&name("one"))).unwrap(), name("one"));
+        dir.joined(&name("one")).unwrap();
+        assert_eq!(dir.host_name(None).unwrap(), name("one"), "it keeps its name");
+        let renamed = dir.host_name(Some(&name("two")));
+        assert!(matches!(renamed, Err(DataDirError::OtherHost(known)) if known == "one"));
+        assert!(matches!(dir.store(), Err(DataDirError::InDatabase { .. })));
+        std::fs::remove_file(folder.path().join(HOST)).unwrap();
+        std::fs::write(&file, "").unwrap();
+        assert!(matches!(dir.host_name(None), Err(DataDirError::InFile(_))));
+        assert_eq!(dir.store().unwrap(), file);
     }
 
     #[test]

@@ -38,6 +38,6 @@ pub use limits::{DoorLimits, HEARTBEAT};
 pub use listen::ListenError;
 pub use mcp::{ToolServer, Toolbox};
 pub use methods::methods;
-pub use serving::{Config, DownRequest, ServeError, Serving, end_children};
+pub use serving::{Config, DownRequest, ServeError, Serving, StoreSetting, end_children};
 pub use socket::PARENT_HEADER;
 pub use tls::{TlsDoor, TlsError};

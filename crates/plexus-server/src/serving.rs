@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plexus_core::{Address, DoorName, Hub, HubBuilder, Settings, ShutDown, StartError};
-use plexus_store::{Durability, SqlStore, StoreError};
+use plexus_protocol::HostName;
+use plexus_store::{Durability, Host, PostgresAddress, SqlStore, StoreError};
 use rmcp::ServerHandler;
 use rustix::process::{Resource, getrlimit};
 use thiserror::Error;
@@ -45,12 +46,28 @@ pub struct Config {
     pub doors: DoorLimits,
     /// A URL that receives heads of the audit log.
     pub head_webhook: Option<String>,
-    /// Which failures a commit survives.
+    /// Where the state is stored.
+    pub store: StoreSetting,
+    /// Which failures a commit survives, if the state is stored in a file.
     pub durability: Durability,
     /// Hosts, besides the loopback ones, by which browsers may reach the hub, as they appear in `Host`.
     pub allowed_hosts: Vec<String>,
     /// A door to the console for other machines, if any.
     pub tls: Option<TlsDoor>,
+}
+
+/// Where a hub stores its state.
+#[derive(Debug, Clone)]
+pub enum StoreSetting {
+    /// In a file of the data directory.
+    File,
+    /// In a PostgreSQL database, which hubs of other hosts can share.
+    Postgres {
+        /// The address of the database.
+        address: Box<PostgresAddress>,
+        /// The name of this machine; by default the one that it has had so far, or its host name.
+        host: Option<HostName>,
+    },
 }
 
 impl Config {
@@ -65,6 +82,7 @@ impl Config {
             listen: (Ipv4Addr::LOCALHOST, 4445).into(),
             doors: DoorLimits::default(),
             head_webhook: None,
+            store: StoreSetting::File,
             durability: Durability::Full,
             allowed_hosts: Vec::new(),
             tls: None,
@@ -252,7 +270,19 @@ async fn start_core(
     url: &str,
     identity: &Identity,
 ) -> Result<Arc<Hub>, ServeError> {
-    let store = SqlStore::sqlite(&dir.store(), config.durability)?;
+    let store = match &config.store {
+        StoreSetting::File => SqlStore::sqlite(&dir.store()?, config.durability)?,
+        StoreSetting::Postgres { address, host } => {
+            let host = Host {
+                name: dir.host_name(host.as_ref())?,
+                machine: identity.public().0,
+                commit_count: dir.commit_count(),
+            };
+            let store = SqlStore::postgres(address, &host)?;
+            dir.joined(&host.name)?;
+            store
+        }
+    };
     let settings = Settings { data_dir: dir.path().to_owned(), ..config.hub };
     let address =
         Address { url: url.to_owned(), hub_key: identity.public().0, operator_token: dir.operator_token()? };

@@ -6,15 +6,15 @@ use plexus_protocol::audit::{AuditEntry, AuditHead};
 use plexus_protocol::budget::BudgetLimit;
 use plexus_protocol::template::Template;
 use plexus_protocol::{
-    ApprovalId, ApprovalStatus, AskedOf, Decider, Decision, EscalationStep, Event, NodeId, SessionId,
-    SessionName, TemplateName, TokenName, UnixSeconds,
+    ApprovalId, ApprovalStatus, AskedOf, Decider, Decision, EscalationStep, Event, HostName, NodeId,
+    SessionId, SessionName, TemplateName, TokenName, UnixSeconds,
 };
 use serde_json::Value;
 
 use crate::{
-    ApprovalRow, CallInput, CallRow, EventRow, FeedRow, HeldForBudget, NewApproval, NewRule, NewSession,
-    NodeRow, PermitStream, Removable, RuleChange, RunKey, RunProcess, RunState, SessionConfig, TokenKey,
-    TokenRow, TurnStatus,
+    ApprovalRow, CallInput, CallRow, EventRow, FeedRow, HeldForBudget, HostState, NewApproval, NewRule,
+    NewSession, NodeRow, PermitStream, Removable, RuleChange, RunKey, RunProcess, RunState, SessionConfig,
+    TokenKey, TokenRow, TurnStatus,
 };
 
 /// One change of the stored state.
@@ -108,7 +108,8 @@ pub enum Change {
         cost_usd: f64,
     },
     /// The gate answered a call. An answer `Allow` or `Deny` has an audit entry. A call that is not denied counts as used. If a
-    /// budget that it needs is exhausted, the call is held and a budget approval is created ([`Committed::held`]).
+    /// budget that it needs is exhausted, the call is held and a budget approval is created ([`Committed::held`]). If the permission rules have
+    /// changed since the gate has judged a call that it does not deny, the answer becomes `Ask` ([`Committed::outdated_calls`]).
     Call(Box<CallRow>, CallInput),
     /// The gate answered a held call.
     Release(Box<CallRow>, CallInput),
@@ -247,6 +248,17 @@ pub enum Change {
         /// The notice, as it goes to clients.
         data: Value,
     },
+    /// Sets the state of a host. It has an audit entry. A host that becomes `Lost` cannot commit any more: its approvals are withdrawn, its
+    /// running turns fail, its runs end, and unused budget of its sessions goes back. Refused with `NoSuchHost`, with `HostLost` unless the
+    /// host is removed or its hub has started again, with `HostInUse` if a host with sessions would be removed.
+    SetHostState {
+        /// The host.
+        host: HostName,
+        /// Its new state.
+        state: HostState,
+        /// Who sets it.
+        by: Decider,
+    },
 }
 
 /// What a commit publishes.
@@ -256,6 +268,10 @@ pub struct Committed {
     pub events: Vec<EventRow>,
     /// The created and revoked permission rules, in the order of the changes.
     pub rules: Vec<RuleChange>,
+    /// The version of the permission rules after this commit, if it has changed them ([`crate::RulesInForce`]).
+    pub rules_version: Option<u64>,
+    /// The calls for which an approval has to be requested, because the rules by which the gate has allowed them are not in force any more.
+    pub outdated_calls: Vec<String>,
     /// The tokens that can no longer be used.
     pub ended_tokens: Vec<TokenKey>,
     /// The approvals that were created or changed, in their state at the end of the commit.
@@ -273,6 +289,11 @@ pub struct Committed {
 }
 
 impl Committed {
+    /// Whether an approval has to be requested for this call, although the gate has allowed it.
+    pub fn is_outdated(&self, tool_use_id: &str) -> bool {
+        self.outdated_calls.iter().any(|outdated| outdated == tool_use_id)
+    }
+
     /// Whether this call is held at the gate.
     pub fn holds(&self, tool_use_id: &str) -> bool {
         self.held.iter().any(|held| held.tool_use_id.as_deref() == Some(tool_use_id))

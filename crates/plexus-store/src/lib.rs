@@ -9,6 +9,7 @@
 mod arbor;
 mod change;
 mod domain;
+mod fleet;
 mod history;
 #[cfg(any(test, feature = "memory"))]
 mod memory;
@@ -23,12 +24,20 @@ mod slots;
 mod sql;
 mod sqlite;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use plexus_protocol::audit::{AuditHead, AuditRow};
-use plexus_protocol::{ApprovalId, NodeId, SessionId, SessionName, TemplateName, TokenName, UnixSeconds};
+use plexus_protocol::{
+    ApprovalId, HostName, NodeId, SessionId, SessionName, TemplateName, TokenName, UnixSeconds,
+};
 
 pub use arbor::{AdoptedConversation, Arbor, ConversationStart, NodeRow, ResumePoint, SearchHit};
 pub use change::{Change, Committed};
+pub use domain::calls::OUTDATED;
+pub use fleet::{
+    Changed, CommandRow, CommandState, Fenced, Fleet, HostRow, HostState, NewCommand, RemoteCommits, Wake,
+};
 pub use history::{
     ApprovalSpan, AuditBound, AuditFact, AuditFacts, CallCount, EndedTurn, History, Period, SessionParent,
     SpanEnd,
@@ -40,10 +49,11 @@ pub use model::{
     ApprovalRow, AuditCheck, AuditFilter, AuditFrom, BudgetNotice, BudgetRow, CallIds, CallInput, CallRow,
     EventJson, EventRow, EventsOfTurn, FeedEntry, FeedKind, FeedRow, FinishedRun, HeldForBudget, NewApproval,
     NewRule, NewSession, OldRecords, OpenCall, OpenFilter, PermitStream, Removable, Resolution,
-    RuleAuthority, RuleChange, RuleRow, RunKey, RunProcess, RunRow, RunState, SessionConfig, SessionRow,
-    SessionWithState, Tally, TemplateRow, TokenKey, TokenRow, TurnRow, TurnState, TurnStatus, UnfinishedCall,
-    Verdict,
+    RuleAuthority, RuleChange, RuleRow, RulesInForce, RunKey, RunProcess, RunRow, RunState, SessionConfig,
+    SessionRow, SessionWithState, Tally, TemplateRow, TokenKey, TokenRow, TurnRow, TurnState, TurnStatus,
+    UnfinishedCall, Verdict,
 };
+pub use postgres::{AddressError, Host, PostgresAddress};
 pub use slots::{OnBehalf, Slot, Slots};
 pub use sql::SqlStore;
 pub use sqlite::{AuditFile, Durability};
@@ -132,6 +142,20 @@ pub enum Refusal {
         .0.limit.as_str(), .0.session, .0.limit.shown(.0.granted), .0.limit.shown(.0.own), .0.limit.shown(.0.below)
     )]
     BudgetExhausted(BudgetRow),
+    /// The host does not exist, or was removed.
+    #[error("host `{0}` does not exist")]
+    NoSuchHost(HostName),
+    /// The host gets no new sessions.
+    #[error(
+        "host `{0}` is draining, so it gets no new sessions; choose another host, or run `plexus host undrain {0}`"
+    )]
+    HostDrains(HostName),
+    /// The host was declared lost, and its hub has not started since.
+    #[error("host `{0}` was declared lost; it takes part again when its hub starts")]
+    HostLost(HostName),
+    /// The host has sessions.
+    #[error("host `{0}` has sessions; delete them first")]
+    HostInUse(HostName),
     /// An approval holds the key of this session, run, turn and `tool_use_id`.
     #[error("an approval for this call already exists")]
     KeyTaken,
@@ -161,6 +185,15 @@ pub trait Ledger: Send + Sync + 'static {
 /// Everything that the hub uses of a store.
 #[async_trait]
 pub trait Store: Ledger + Arbor + History {
+    /// The hubs that share this store; `None` for the store of a single machine.
+    fn fleet(&self) -> Option<&Arc<dyn Fleet>> {
+        None
+    }
+    /// The host of this hub; `None` for the store of a single machine.
+    fn host(&self) -> Option<&HostName> {
+        self.fleet().map(|fleet| fleet.host())
+    }
+
     /// One session, deleted or not.
     async fn session(&self, id: SessionId) -> Result<Option<SessionRow>, StoreError>;
     /// The sessions of this name that are not deleted, in no particular order. Each has another creator.
@@ -178,13 +211,13 @@ pub trait Store: Ledger + Arbor + History {
 
     /// One run.
     async fn run(&self, key: RunKey) -> Result<Option<RunRow>, StoreError>;
-    /// The runs that have not ended, including those of deleted sessions.
+    /// The runs of this host that have not ended, including those of deleted sessions.
     async fn open_runs(&self) -> Result<Vec<RunRow>, StoreError>;
     /// The run whose token has this hash, if it has not ended.
     async fn run_of_token(&self, token_hash: &str) -> Result<Option<RunRow>, StoreError>;
 
-    /// The permission rules that are not revoked, oldest first.
-    async fn rules(&self) -> Result<Vec<RuleRow>, StoreError>;
+    /// The permission rules that are not revoked.
+    async fn rules(&self) -> Result<RulesInForce, StoreError>;
 
     /// The token with this hash, if it is neither revoked nor expired at `now`.
     async fn token_of_hash(&self, hash: &str, now: UnixSeconds) -> Result<Option<TokenRow>, StoreError>;
@@ -248,7 +281,7 @@ pub trait Store: Ledger + Arbor + History {
         before: UnixSeconds,
         limit: u64,
     ) -> Result<Vec<Removable>, StoreError>;
-    /// Ended runs that have files, in the order of their ends, after `after`, at most `limit`.
+    /// Ended runs of this host that have files, in the order of their ends, after `after`, at most `limit`.
     async fn finished_runs(
         &self,
         after: Option<FinishedRun>,

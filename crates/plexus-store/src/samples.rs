@@ -51,6 +51,7 @@ pub fn session(name: SessionName) -> NewSession {
         tree: TreeId::random(),
         head: NodeId::random(),
         start: ConversationStart::NewTree,
+        host: None,
     }
 }
 
@@ -66,6 +67,7 @@ pub fn approval(
         session_id: key.session,
         session_name,
         session_path: None,
+        host: None,
         kind: ApprovalKind::Tool,
         tool_name: "Bash".to_owned(),
         tool_use_id: tool_use_id.to_owned(),

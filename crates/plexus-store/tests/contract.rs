@@ -7,7 +7,7 @@ mod suite;
 
 use std::sync::Arc;
 
-use plexus_store::{SqlStore, Store};
+use plexus_store::Store;
 use plexus_testkit::postgres::Postgres;
 use plexus_testkit::skip;
 
@@ -85,6 +85,8 @@ macro_rules! whole_contract {
                 pending_approvals_are_found_by_session_and_by_addressee,
                 a_call_has_one_approval_until_its_tool_result_arrives,
                 calls_are_listed_until_their_tool_result_arrives,
+                a_call_is_not_allowed_by_rules_that_have_changed,
+                a_revoked_rule_allows_no_open_approval,
                 only_the_first_delivery_is_stored,
                 an_approval_outside_any_turn_is_stored,
                 a_permit_stream_is_found_by_its_event_id,
@@ -154,7 +156,7 @@ fn postgres(test: &str) -> Fresh<()> {
         skip(test, "PostgreSQL");
         return None;
     };
-    let store = SqlStore::postgres(&server.url(&server.database().unwrap())).unwrap();
+    let store = common::postgres(&server.url(&server.database().unwrap()), &common::host("one")).unwrap();
     Some(((), Arc::new(store)))
 }
 

@@ -9,6 +9,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use plexus_protocol::SessionId;
 use plexus_store::{Arbor as _, Change, Ledger as _, SqlStore, Store as _, StoreError};
@@ -16,8 +17,12 @@ use plexus_testkit::postgres::{Postgres, SOCKET, url};
 use plexus_testkit::skip;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::time::timeout;
 
 use common::{NOW, new_session};
+
+/// The time limit for a commit.
+const LIMIT: Duration = Duration::from_secs(20);
 
 /// A store in a new database, behind a proxy.
 struct World {
@@ -35,7 +40,7 @@ impl World {
         };
         let database = server.database().unwrap();
         let proxy = Proxy::start(server.socket());
-        let store = SqlStore::postgres(&url(proxy.dir.path(), &database)).unwrap();
+        let store = common::postgres(&url(proxy.dir.path(), &database), &common::host("one")).unwrap();
         Some(Self { server, database, proxy, store })
     }
 
@@ -148,6 +153,8 @@ fn notices(world: &World) -> Vec<String> {
 async fn a_commit_whose_answer_is_lost_is_reported_as_it_was() {
     let Some(world) = World::new("a_commit_whose_answer_is_lost_is_reported_as_it_was") else { return };
     let session = world.create("a").await;
+    // Completes the search index: its transactions must not be the ones that are cut.
+    world.store.search("word", None, None, 1).await.unwrap();
     for round in 0..20 {
         world.proxy.cut_next(Cut::AfterCommit);
         let stored = world.store.commit(NOW, vec![notice(session, &format!("after {round}"))]).await;
@@ -162,6 +169,25 @@ async fn a_commit_whose_answer_is_lost_is_reported_as_it_was() {
     }
     assert!(!notices(&world).contains(&"\"before\"".to_owned()));
     assert!(world.store.audit_head().await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commits_continue_after_the_search_index_has_lost_the_answer_to_a_commit() {
+    let test = "commits_continue_after_the_search_index_has_lost_the_answer_to_a_commit";
+    let Some(world) = World::new(test) else { return };
+    let mut names = (0..).map(|number| format!("session-{number}"));
+    let session = loop {
+        let session = world.create(&names.next().unwrap()).await;
+        world.proxy.cut_next(Cut::AfterCommit);
+        // It fails if its transaction was cut. The index may be complete before, because the writing thread also adds to it when it is idle.
+        let _ = world.store.search("word", None, None, 1).await;
+        if world.proxy.has_cut() {
+            break session;
+        }
+        *world.proxy.cut.lock().unwrap() = None;
+    };
+    let next = world.store.commit(NOW, vec![notice(session, "next")]);
+    timeout(LIMIT, next).await.expect("the writing thread continues").unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

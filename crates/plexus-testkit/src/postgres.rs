@@ -1,8 +1,10 @@
-//! A real PostgreSQL server for tests. It listens on a socket in a directory of its own, runs as a user without rights, and ends with the
-//! process that has started it.
+//! A real PostgreSQL server for tests. It listens on a socket in a directory of its own, and on 127.0.0.1 if it has a certificate. It runs as a user without
+//! rights, and ends with the process that has started it.
 
-use std::io::{BufRead as _, BufReader};
-use std::os::unix::fs::chown;
+use std::fs::OpenOptions;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::os::unix::fs::{OpenOptionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -11,25 +13,34 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context as _, ensure};
 
+use crate::authority::Authority;
+
 /// The user that runs the server if the test runs as root, which PostgreSQL refuses.
 const NOBODY: u32 = 65_534;
 
 /// Creates a server, reports that it is ready, and removes it at the end of the input, which is the end of the test's process. `$1` is the directory of
-/// the programs, `$2` that of the server.
+/// the programs, `$2` that of the server, `$3` its options.
 const SERVER: &str = r#"
 "$1/initdb" --pgdata="$2/data" --username=plexus --auth=trust --encoding=UTF8 --locale=C.UTF-8 --no-sync >"$2/log" 2>&1 &&
     "$1/pg_ctl" start --wait --silent --pgdata="$2/data" --log="$2/log" \
-        --options="-c listen_addresses= -c unix_socket_directories='$2' -c fsync=off -c max_connections=500" &&
+        --options="-c unix_socket_directories='$2' -c fsync=off -c max_connections=500 $3" &&
     echo ready || echo failed
 read -r _
 "$1/pg_ctl" stop --mode=immediate --silent --pgdata="$2/data" >/dev/null 2>&1
 rm -rf "$2"
 "#;
 
+/// Who may connect to a server with a certificate: over its socket everybody, over TCP users with a password, and `certified` with a certificate.
+const ACCESS: &str =
+    "local all all trust\nhostssl all certified 127.0.0.1/32 cert\nhost all all 127.0.0.1/32 scram-sha-256\n";
+
+const DEFAULT_PORT: u16 = 5432;
+
 /// A running server.
 pub struct Postgres {
     programs: PathBuf,
     dir: PathBuf,
+    port: u16,
     databases: AtomicU64,
     /// The end of its input stops the server.
     _server: Child,
@@ -43,15 +54,50 @@ impl Postgres {
     pub fn shared() -> Option<&'static Self> {
         static SERVER: OnceLock<Option<Postgres>> = OnceLock::new();
         #[expect(clippy::unwrap_used, reason = "a test must not go on without it")]
-        let server = SERVER.get_or_init(|| programs().map(|programs| Self::start(programs).unwrap()));
+        let server = SERVER
+            .get_or_init(|| programs().map(|programs| Self::start(programs, DEFAULT_PORT, None).unwrap()));
         server.as_ref()
     }
 
-    fn start(programs: PathBuf) -> anyhow::Result<Self> {
+    /// Starts a server that also listens on a port of 127.0.0.1, with TLS and passwords; `None` if PostgreSQL is not installed. Its certificate is for `host`, and
+    /// certificates of clients must be from the same authority.
+    ///
+    /// # Errors
+    /// If it is installed and cannot be started.
+    pub fn with_certificate(authority: &Authority, host: &str) -> anyhow::Result<Option<Self>> {
+        let Some(programs) = programs() else { return Ok(None) };
+        let mut last = None;
+        // Another process may take the port before the server does.
+        for _ in 0..5 {
+            let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+            match Self::start(programs.clone(), port, Some((authority, host))) {
+                Ok(server) => return Ok(Some(server)),
+                Err(error) => last = Some(error),
+            }
+        }
+        last.map_or(Ok(None), Err)
+    }
+
+    fn start(programs: PathBuf, port: u16, certified: Option<(&Authority, &str)>) -> anyhow::Result<Self> {
         let dir = std::env::temp_dir().join(format!("plexus-postgres-{}", uuid::Uuid::new_v4().simple()));
         std::fs::create_dir(&dir)?;
+        let options = match certified {
+            None => "-c listen_addresses=".to_owned(),
+            Some((authority, host)) => {
+                let issued = authority.server(host)?;
+                write_private(&dir.join("server.crt"), &issued.certificate)?;
+                write_private(&dir.join("server.key"), &issued.key)?;
+                write_private(&dir.join("clients.crt"), &authority.pem())?;
+                write_private(&dir.join("access"), ACCESS)?;
+                let dir = dir.display();
+                format!(
+                    "-c listen_addresses=127.0.0.1 -c port={port} -c hba_file='{dir}/access' -c ssl=on -c ssl_cert_file='{dir}/server.crt' \
+                     -c ssl_key_file='{dir}/server.key' -c ssl_ca_file='{dir}/clients.crt'"
+                )
+            }
+        };
         let mut server = Command::new("/bin/sh");
-        server.args(["-c", SERVER, "server"]).arg(&programs).arg(&dir);
+        server.args(["-c", SERVER, "server"]).arg(&programs).arg(&dir).arg(options);
         server.env_clear().env("PATH", "/usr/bin:/bin").current_dir(&dir);
         // A signal from the terminal must not end it before it has removed the server.
         server.process_group(0).stderr(Stdio::null());
@@ -64,7 +110,7 @@ impl Postgres {
         BufReader::new(server.stdout.take().context("its output")?).read_line(&mut first_line)?;
         let log = || std::fs::read_to_string(dir.join("log")).unwrap_or_default();
         ensure!(first_line == "ready\n", "PostgreSQL does not start: {}", log());
-        Ok(Self { programs, dir, databases: AtomicU64::new(0), _server: server })
+        Ok(Self { programs, dir, port, databases: AtomicU64::new(0), _server: server })
     }
 
     /// Creates an empty database and returns its name.
@@ -79,12 +125,17 @@ impl Postgres {
 
     /// The address of a database.
     pub fn url(&self, database: &str) -> String {
-        url(&self.dir, database)
+        format!("{}&port={}", url(&self.dir, database), self.port)
+    }
+
+    /// The port of the server.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// The socket of the server.
     pub fn socket(&self) -> PathBuf {
-        self.dir.join(SOCKET)
+        self.dir.join(format!(".s.PGSQL.{}", self.port))
     }
 
     /// Executes SQL in a database, as the owner of the server. Returns what it prints.
@@ -93,7 +144,8 @@ impl Postgres {
     /// If a statement fails.
     pub fn psql(&self, database: &str, sql: &str) -> anyhow::Result<String> {
         let mut psql = Command::new(self.programs.join("psql"));
-        psql.env_clear().arg("--host").arg(&self.dir).args(["--username=plexus", "--no-psqlrc", "--quiet"]);
+        psql.env_clear().arg("--host").arg(&self.dir).args(["--port", &self.port.to_string()]);
+        psql.args(["--username=plexus", "--no-psqlrc", "--quiet"]);
         psql.args([
             "--tuples-only",
             "--no-align",
@@ -107,6 +159,16 @@ impl Postgres {
         ensure!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
         Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
     }
+}
+
+/// Writes a file that only the server can read.
+fn write_private(path: &Path, content: &str) -> anyhow::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(content.as_bytes())?;
+    if rustix::process::geteuid().is_root() {
+        chown(path, Some(NOBODY), Some(NOBODY))?;
+    }
+    Ok(())
 }
 
 /// The name of the socket in the directory that an address names.

@@ -149,6 +149,7 @@ fn table(rows: &[AuditRow], sessions: &[SessionView]) -> String {
             AuditKind::Policy => "policy",
             AuditKind::Session => "session",
             AuditKind::Template => "template",
+            AuditKind::Host => "host",
         };
         let at_the_time = entry.session_path.clone();
         let session = at_the_time

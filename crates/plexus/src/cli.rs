@@ -9,12 +9,12 @@ use plexus_core::Launcher;
 
 use crate::cli_words::{self, Words};
 use crate::error::ExpectedError;
-use crate::settings::DataDirArg;
 use crate::settings::claude::launcher_parser;
+use crate::settings::{DataDirArg, StoreArgs};
 use crate::{
     allow, approvals, approve, attach, audit, call, compact, completions, console, demo, deny, diff, doctor,
-    down, fork, import, interrupt, logs, ls, mcp, mcp_config, rename, rm, rules, run, send, serve, status,
-    stop, tokens, transcript, up, watch,
+    down, fork, host, import, interrupt, logs, ls, mcp, mcp_config, rename, rm, rules, run, send, serve,
+    status, stop, tokens, transcript, up, watch,
 };
 
 /// Supervise many coding agents: a hub that runs Claude Code processes and holds each tool call until it is allowed or denied.
@@ -69,6 +69,8 @@ enum Verb {
     Import(import::ImportArgs),
     /// List, create or revoke tokens for other people and programs.
     Tokens(tokens::TokensArgs),
+    /// List the hosts whose hubs share a database, drain one, or declare one lost.
+    Host(host::HostArgs),
     /// Open the web console, signed in.
     Console(console::ConsoleArgs),
     /// Start the hub in the background, unless one is running.
@@ -152,6 +154,8 @@ pub(crate) struct ServeArgs {
     pub(crate) listen: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
     /// The Claude Code program, or a JSON array of a program and its first arguments, such as '["npx","-y","PACKAGE"]'
     /// [default: `claude` in PATH].
     #[arg(long, env = "PLEXUS_CLAUDE", value_name = "COMMAND", value_parser = launcher_parser())]
@@ -214,11 +218,11 @@ const SECTIONS: [(&str, &[&str]); 6] = [
     ("Decide", &["approvals", "approve", "deny"]),
     ("Sessions", &["ls", "logs", "transcript", "diff", "fork", "rename", "rm"]),
     ("Rules, tokens and audit log", &["allow", "rules", "import", "tokens", "audit"]),
-    ("Hub", &["up", "down", "status", "serve", "doctor"]),
+    ("Hub", &["up", "down", "status", "serve", "doctor", "host"]),
     ("Other programs", &["mcp-config", "mcp", "completions"]),
 ];
 
-/// The namespaces of a hub of this version. `plexus console` is a verb of its own.
+/// The namespaces of a hub of this version. `plexus console` and `plexus host` are verbs of their own.
 pub(crate) const NAMESPACES: [&str; 7] =
     ["arbor", "audit", "claudecode", "loopback", "policy", "template", "token"];
 
@@ -281,6 +285,7 @@ pub(crate) fn run() -> Result<(), ExpectedError> {
         Verb::Rules(args) => rules::run(&args),
         Verb::Import(args) => import::run(&args),
         Verb::Tokens(args) => tokens::run(&args),
+        Verb::Host(args) => host::run(&args),
         Verb::Console(args) => console::run(&args),
         Verb::Up(args) => up::run(&args),
         Verb::Status(args) => status::run(&args),
@@ -317,7 +322,7 @@ mod tests {
         assert_eq!(grouped, verbs);
         let schema = crate::call::Schema::of_this_version().unwrap();
         let namespaces: Vec<&str> =
-            schema.namespaces().into_iter().filter(|name| *name != "console").collect();
+            schema.namespaces().into_iter().filter(|name| !["console", "host"].contains(name)).collect();
         assert_eq!(namespaces, NAMESPACES);
         let help = command().render_help().to_string();
         assert!(help.contains("\nDecide:\n  approvals    List the open approvals\n"), "{help}");

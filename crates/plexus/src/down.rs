@@ -11,8 +11,9 @@ use serde_json::Value;
 use crate::cli::{DownArgs, ServeArgs};
 use crate::client::{CallError, Client};
 use crate::error::{ExpectedError, system};
+use crate::output;
 use crate::serve::count;
-use crate::{output, settings};
+use crate::settings::{self, StoreArgs};
 
 /// How long a hub may take to exit, or to become reachable while it starts or stops.
 const STOP_WITHIN: Duration = Duration::from_secs(30);
@@ -53,6 +54,7 @@ async fn down(args: &DownArgs, dir: &Path) -> Result<String, ExpectedError> {
         let config = settings::config(ServeArgs {
             listen: None,
             data_dir: args.data_dir.clone(),
+            store: StoreArgs::from_environment(),
             // It starts no agent, so a missing program does not matter.
             claude: Some(Launcher::default()),
             background: false,

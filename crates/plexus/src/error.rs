@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use plexus_core::Fenced;
 use plexus_server::{DataDirError, ServeError};
 use thiserror::Error;
 
@@ -61,6 +62,13 @@ pub(crate) enum ExpectedError {
     /// The hub stopped responding.
     #[error("the connection to the hub was lost: {0}")]
     Lost(String),
+    /// The hub can never write again.
+    #[error("{}", match .0 {
+        Fenced::Lost => "this host was declared lost, and its agents were stopped; start the hub again to take part again",
+        Fenced::RolledBack => "lost commits were accepted; start the hub again to continue with the state of the database",
+        Fenced::Replaced => "another hub of this host has started, so this one stopped; its agents go on with the other hub",
+    })]
+    Fenced(Fenced),
     /// A turn was interrupted, or the user left.
     #[error("{0}")]
     Interrupted(String),
@@ -90,6 +98,7 @@ impl ExpectedError {
             Self::Lost(_) => 9,
             Self::Keep(_) => 10,
             Self::System(_) => 11,
+            Self::Fenced(_) => 12,
             Self::Interrupted(_) => 130,
         })
     }

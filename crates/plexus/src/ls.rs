@@ -203,10 +203,18 @@ pub(crate) fn tree(sessions: &[SessionView]) -> String {
             session.turn.to_string(),
             session.pending_approvals.to_string(),
             format!("${:.4}", session.cost_usd),
-            one_line(&session.working_dir, 200),
+            one_line(&directory(session), 200),
         ]);
     }
     table.to_string()
+}
+
+/// The working directory, after the host that has it if there are several.
+fn directory(session: &SessionView) -> String {
+    match &session.host {
+        Some(host) => format!("{host}:{}", session.working_dir),
+        None => session.working_dir.clone(),
+    }
 }
 
 /// The status of a session, followed by what blocks it.

@@ -31,6 +31,7 @@ mod error;
 mod escape;
 mod follow;
 mod fork;
+mod host;
 mod hub;
 mod import;
 mod interrupt;

@@ -46,6 +46,9 @@ pub(crate) struct RunArgs {
     /// The working directory [default: the current one].
     #[arg(long)]
     pub(crate) dir: Option<PathBuf>,
+    /// Run the agent on this host of a shared database, in the same directory there; of this shell, it gets only the variables that --env names.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host: Option<String>,
     /// The model [default: Claude Code's own choice].
     #[arg(long)]
     pub(crate) model: Option<String>,
@@ -94,9 +97,13 @@ pub(crate) struct RunArgs {
 /// Runs one turn.
 pub(crate) fn run(args: &RunArgs) -> Result<(), ExpectedError> {
     block_on(async {
-        let env = environment::chosen(std::env::vars_os(), &args.env).map_err(|name| {
+        let mut env = environment::chosen(std::env::vars_os(), &args.env).map_err(|name| {
             ExpectedError::Usage(format!("--env {name}: the variable is not set or not UTF-8"))
         })?;
+        if args.host.is_some() {
+            // PATH, HOME and the others are those of this machine.
+            env.retain(|(name, _)| args.env.contains(name));
+        }
         let dir = match &args.dir {
             Some(dir) => std::path::absolute(dir).map_err(system)?,
             None => std::env::current_dir().map_err(system)?,
@@ -142,6 +149,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), ExpectedError> {
             create["hooks"] = json!(hooks);
         }
         for (key, value) in [
+            ("host", &args.host),
             ("model", &args.model),
             ("permission_mode", &args.mode),
             ("policy", &args.policy),

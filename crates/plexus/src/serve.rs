@@ -2,6 +2,7 @@
 //! the gate for the next hub.
 
 use std::io::IsTerminal as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use plexus_agent::TIMING;
@@ -55,8 +56,13 @@ async fn serve(config: Config) -> Result<(), ExpectedError> {
         output::say(&format!("plexus: warning: {warning}"));
     }
     output::announce(&format!("plexus listening on {}", serving.url()));
+    let fenced = Arc::clone(serving.hub());
     let ending = tokio::select! {
         ending = signals.next() => ending,
+        fenced = fenced.fenced() => {
+            serving.stop(ShutDown::LeaveChildren).await;
+            return Err(ExpectedError::Fenced(fenced));
+        }
         request = serving.down_requested() => {
             let children = serving.stop_for(request).await;
             output::say(&format!("plexus: stopped the hub and {}", count(children)));

@@ -4,6 +4,7 @@ pub(crate) mod claude;
 mod console;
 mod doors;
 mod notify;
+mod store;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -22,6 +23,9 @@ use crate::error::{ExpectedError, system};
 use console::ConsoleTable;
 use doors::DoorsTable;
 use notify::NotifyTable;
+use store::StoreTable;
+
+pub(crate) use store::StoreArgs;
 
 /// The data directory of a hub.
 #[derive(Debug, Clone, Default, Args)]
@@ -78,6 +82,7 @@ struct File {
     git: GitTable,
     notify: NotifyTable,
     console: ConsoleTable,
+    store: StoreTable,
 }
 
 const MIB: u64 = 1024 * 1024;
@@ -228,6 +233,7 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
         allowed_hosts: console.allowed_hosts,
         tls: console.tls,
         listen: args.listen.or(file.listen).unwrap_or(listen),
+        store: file.store.setting(args.store, pgpass())?,
         durability: match file.durability {
             DurabilityName::Full => Durability::Full,
             DurabilityName::Normal => Durability::Normal,
@@ -312,6 +318,12 @@ fn users_own() -> Option<UsersOwn> {
     Some(UsersOwn { settings: folder.join("settings.json"), state: state.join(".claude.json") })
 }
 
+/// The file with passwords of databases that libpq reads.
+fn pgpass() -> Option<PathBuf> {
+    let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    of("PGPASSFILE").or_else(|| of("HOME").map(|home| home.join(".pgpass")))
+}
+
 /// The file in which the hubs of this user list their data directories.
 fn hubs_list() -> Option<PathBuf> {
     let of = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -392,6 +404,7 @@ mod tests {
         ServeArgs {
             listen: None,
             data_dir: DataDirArg { data_dir: Some(dir.to_owned()) },
+            store: StoreArgs::default(),
             claude: None,
             background: false,
         }

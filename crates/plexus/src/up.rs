@@ -26,7 +26,14 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// A larger log is rotated.
 const LOG_BYTES: u64 = 16 * 1024 * 1024;
 /// Environment variables that configure the hub.
-const SETTINGS: [&str; 3] = ["PLEXUS_LISTEN", "PLEXUS_CLAUDE", "PLEXUS_LOG"];
+const SETTINGS: [&str; 6] = [
+    "PLEXUS_LISTEN",
+    "PLEXUS_CLAUDE",
+    "PLEXUS_LOG",
+    "PLEXUS_STORE",
+    "PLEXUS_STORE_PASSWORD_FILE",
+    "PGPASSFILE",
+];
 
 /// Arguments of `plexus up`.
 #[derive(Debug, Args)]

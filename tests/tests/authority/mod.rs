@@ -134,6 +134,12 @@ fn rows() -> Vec<Attempt> {
         Method("policy.revoke", |f| json!({"number": f.rule})),
         Method("token.new", |f| json!({"name": f.fresh_name(), "right": "read"})),
         Method("token.list", |_| json!({})),
+        Method("host.list", |_| json!({})),
+        Method("host.drain", |_| json!({"host": "gone"})),
+        Method("host.undrain", |_| json!({"host": "gone"})),
+        Method("host.lose", |_| json!({"host": "gone"})),
+        Method("host.remove", |_| json!({"host": "gone"})),
+        Method("host.accept_rollback", |_| json!({})),
         Method("token.revoke", |f| json!({"name": f.reading_token})),
         Method("audit.list", |_| json!({})),
         Method("audit.series", |_| json!({"from": 0})),
@@ -191,6 +197,7 @@ impl Attempt {
                 Some("would_wait_for_itself") => Outcome::UseAsync,
                 Some("http_401") => Outcome::Nobody,
                 // The caller had access, but there was nothing to do.
+                Some("invalid_params") if self.name().starts_with("host.") => Outcome::Yes,
                 Some(
                     "turn_not_found" | "event_not_found" | "run_not_found" | "no_turn" | "tree_in_use"
                     | "no_worktree",

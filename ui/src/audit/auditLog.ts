@@ -5,7 +5,7 @@ import { answersIn, inputChanges } from '../pure/inputChanges';
 import { oneLine, inputSummary } from '../sessions/toolCall';
 import type { AuditEntry, AuditKind, AuditRow, Fields, Params, SessionView } from '../wire';
 
-export const KINDS: readonly AuditKind[] = ['decision', 'gate', 'policy', 'session', 'template', 'token'];
+export const KINDS: readonly AuditKind[] = ['decision', 'gate', 'host', 'policy', 'session', 'template', 'token'];
 
 export interface FilterForm {
   session: string;

@@ -3,8 +3,13 @@
 import type { Approval, Decider, Decision } from '../wire';
 
 /** The session of an approval or of an audit entry: its path, such as `lead/worker`, or else its name. */
-export function sessionLabel(about: { session_path?: string | undefined; session_name?: string | undefined }): string {
+export function sessionPath(about: { session_path?: string | undefined; session_name?: string | undefined }): string {
   return about.session_path ?? about.session_name ?? '';
+}
+
+/** The session of an approval or of an audit entry, and its host if there are several. */
+export function sessionLabel(about: Parameters<typeof sessionPath>[0] & { host?: string | undefined }): string {
+  return about.host === undefined ? sessionPath(about) : `${sessionPath(about)} on ${about.host}`;
 }
 
 /** How an approval was resolved, and by whom. `name` gives the name of an actor. */

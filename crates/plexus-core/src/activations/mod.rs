@@ -3,6 +3,7 @@
 mod arbor;
 mod audit;
 mod claudecode;
+mod host;
 mod loopback;
 mod policy;
 mod template;
@@ -11,6 +12,7 @@ mod token;
 pub use arbor::Arbor;
 pub use audit::Audit;
 pub use claudecode::ClaudeCode;
+pub use host::Host;
 pub use loopback::Loopback;
 pub use policy::Policy;
 pub use template::Template;

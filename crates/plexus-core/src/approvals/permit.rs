@@ -80,6 +80,12 @@ impl Permits {
         let Principal::Session { id, run } = principal else {
             return deny("Only a supervised session can request an approval, with its own token.");
         };
+        if self.store.fleet().is_some() {
+            let session = self.commits.retry(|| self.store.session(*id)).await;
+            if session.is_none_or(|session| session.host.as_ref() != self.store.host()) {
+                return deny("This session runs on another host, so the call is denied.");
+            }
+        }
         match serde_json::from_value::<PermitParams>(arguments) {
             Ok(params) => self.sessions.get(*id).permit(*run, params, stream).await,
             Err(error) => {

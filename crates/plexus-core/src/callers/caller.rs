@@ -1,10 +1,12 @@
 //! Callers of methods: their identity, the door they use, and the channel for their notifications.
 
 use plexus_protocol::{Object, Principal};
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 /// The door that a call came through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Door {
     /// `POST /rpc`.
     Http,

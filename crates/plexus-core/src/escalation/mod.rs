@@ -55,10 +55,29 @@ impl Escalation {
         }
     }
 
+    /// The callers that were present at this hub within this time.
+    pub(crate) fn present_here(&self, within: Duration) -> Vec<String> {
+        self.presence.within(within)
+    }
+
+    /// How long a caller counts as present after a call.
+    pub(crate) fn present_for(&self) -> Duration {
+        self.present_for
+    }
+
+    /// The callers that other hubs have seen, and how long ago.
+    pub(crate) fn set_present_elsewhere(&self, callers: Vec<(String, Duration)>) {
+        self.presence.set_elsewhere(callers);
+    }
+
     /// An approval was asked or has escalated.
     pub(crate) fn open(&self, row: &ApprovalRow) {
         let at = if has_no_deadline(row) { Some(now()) } else { row.approval.passes_on_at };
         self.deadlines.set(row.approval.id, at);
+    }
+
+    /// An approval is addressed to a session, which may have to be woken.
+    pub(crate) fn wake(&self, row: &ApprovalRow) {
         if let AskedOf::Session { id } = row.approval.asked_of {
             self.wake_queue.add(id);
         }

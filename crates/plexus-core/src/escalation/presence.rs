@@ -14,6 +14,8 @@ pub(super) struct Presence {
     /// When the hub started.
     started: Instant,
     seen: Mutex<HashMap<String, Seen>>,
+    /// When other hubs have last seen a caller.
+    elsewhere: Mutex<HashMap<String, Instant>>,
 }
 
 #[derive(Debug)]
@@ -26,7 +28,7 @@ struct Seen {
 
 impl Default for Presence {
     fn default() -> Self {
-        Self { started: Instant::now(), seen: Mutex::default() }
+        Self { started: Instant::now(), seen: Mutex::default(), elsewhere: Mutex::default() }
     }
 }
 
@@ -47,12 +49,32 @@ impl Presence {
         CallGuard { presence: self, key }
     }
 
+    /// The callers that are in a call at this hub, or were within this time.
+    pub(super) fn within(&self, within: Duration) -> Vec<String> {
+        let seen = self.lock();
+        let recent = seen.iter().filter(|(_, seen)| seen.calls > 0 || seen.last.elapsed() < within);
+        recent.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// The callers that other hubs have seen, and how long ago.
+    pub(super) fn set_elsewhere(&self, callers: Vec<(String, Duration)>) {
+        let now = Instant::now();
+        let at = |(key, ago)| Some((key, now.checked_sub(ago)?));
+        *self.lock_elsewhere() = callers.into_iter().take(MAX_CALLERS).filter_map(at).collect();
+    }
+
     /// Whether the caller is in a call, or was within this time.
     pub(super) fn is_present(&self, key: &str, within: Duration) -> bool {
-        match self.lock().get(key) {
-            Some(seen) => seen.calls > 0 || seen.last.elapsed() < within,
-            None => self.started.elapsed() < within,
+        let here = self.lock().get(key).map(|seen| seen.calls > 0 || seen.last.elapsed() < within);
+        let elsewhere = || self.lock_elsewhere().get(key).map(|at| at.elapsed() < within);
+        match (here, elsewhere()) {
+            (None, None) => self.started.elapsed() < within,
+            (here, elsewhere) => here.unwrap_or(false) || elsewhere.unwrap_or(false),
         }
+    }
+
+    fn lock_elsewhere(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
+        self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Seen>> {
@@ -92,6 +114,22 @@ mod tests {
         drop(other);
         assert!(!presence.is_present("a", never));
         assert!(presence.is_present("a", Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn a_caller_at_another_hub_is_present() {
+        let presence = Presence::default();
+        let seen = |secs| vec![("a".to_owned(), Duration::from_secs(secs))];
+        presence.set_elsewhere(seen(20));
+        assert!(presence.is_present("a", Duration::from_secs(60)));
+        assert!(!presence.is_present("a", Duration::from_secs(10)));
+        assert!(presence.within(Duration::from_secs(60)).is_empty(), "it was not seen here");
+        let call = presence.enter("a".to_owned());
+        presence.set_elsewhere(seen(50));
+        assert!(presence.is_present("a", Duration::ZERO), "it is in a call here");
+        assert_eq!(presence.within(Duration::ZERO), ["a"]);
+        drop(call);
+        assert!(presence.is_present("a", Duration::from_secs(10)));
     }
 
     #[test]

@@ -189,6 +189,21 @@ impl LiveSessions {
         }
     }
 
+    /// The store has events of this session that were not handed over.
+    pub(super) fn read_store(&self, session: SessionId) {
+        if let Some(live) = self.known(session) {
+            live.committed().incomplete = true;
+        }
+    }
+
+    /// The store may have events of any session that were not handed over.
+    pub(super) fn read_store_for_all(&self) {
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        for live in sessions.values().filter_map(Weak::upgrade) {
+            live.committed().incomplete = true;
+        }
+    }
+
     fn known(&self, session: SessionId) -> Option<Arc<LiveEvents>> {
         let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.get(&session).and_then(Weak::upgrade)

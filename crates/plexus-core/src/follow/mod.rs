@@ -126,6 +126,16 @@ impl Follow {
         self.live.on_commit(&committed.events);
     }
 
+    /// Another hub has stored events of this session. The signal of the session wakes its followers.
+    pub(crate) fn on_remote_events(&self, session: SessionId) {
+        self.live.read_store(session);
+    }
+
+    /// Other hubs may have stored events of any session.
+    pub(crate) fn on_remote_events_of_all(&self) {
+        self.live.read_store_for_all();
+    }
+
     pub(crate) async fn follow_found(
         &self,
         row: &SessionRow,

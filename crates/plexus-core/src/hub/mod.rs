@@ -1,7 +1,9 @@
 //! The hub: it builds the parts, calls methods for callers, and publishes every commit to the parts that wait for it.
-//! `recovery` adopts what an earlier hub left; `doors` is the interface for the network doors.
+//! `recovery` adopts what an earlier hub left; `other_hubs` and `own_host` are for hubs that share a store; `doors` is the interface for the network doors.
 
 mod doors;
+mod other_hubs;
+mod own_host;
 mod recovery;
 
 use std::io;
@@ -9,9 +11,9 @@ use std::sync::{Arc, Weak};
 
 use plexus_agent::JournalWatch;
 use plexus_protocol::{ApprovalKind, ApprovalStatus, Error, ErrorKind, Principal};
-use plexus_store::{Change, Committed, Ledger, Slots, Store, StoreError};
+use plexus_store::{ApprovalRow, Change, Committed, Fenced, Ledger, Slots, Store, StoreError};
 use serde_json::Value;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use crate::approvals::permit::Permits;
 use crate::audit::anchor::{AuditAnchor, AuditAnchors};
@@ -19,6 +21,7 @@ use crate::callers::access::{self, Needs, on_behalf_of, permits_needs};
 use crate::callers::caller::Caller;
 use crate::callers::sign_in::SignInCodes;
 use crate::claude_version::ClaudeVersion;
+use crate::commands::Commands;
 use crate::disk::Disk;
 use crate::errors::shutting_down;
 use crate::escalation::Escalation;
@@ -76,6 +79,10 @@ pub struct Hub {
     audit_anchors: AuditAnchors,
     sign_in_codes: Arc<SignInCodes>,
     notifier: Option<Notifier>,
+    /// For a hub that shares its store with others.
+    commands: Option<Commands>,
+    /// Why this hub can never write again, if so.
+    fenced: watch::Sender<Option<Fenced>>,
 }
 
 impl Hub {
@@ -159,6 +166,8 @@ impl Hub {
             audit_anchors: AuditAnchors::new(settings.audit_head_file.clone(), audit_anchors),
             sign_in_codes: Arc::default(),
             notifier: notify.map(|notify| Notifier::new(notify, &settings.data_dir, tasks)),
+            commands: store.fleet().map(|fleet| Commands::new(Arc::clone(fleet))),
+            fenced: watch::Sender::new(None),
             sessions,
             parts,
         }
@@ -263,32 +272,44 @@ impl Hub {
         let parts = &self.parts;
         parts.metrics.on_commit(committed);
         self.follow.on_commit(committed);
-        parts.policies.on_commit(&committed.rules);
+        parts.policies.on_commit(&committed.rules, committed.rules_version);
         if let Some(head) = &committed.audit {
             self.audit_anchors.on_commit(head);
         }
-        for row in &committed.approvals {
-            if row.approval.status == ApprovalStatus::Pending {
-                parts.escalation.open(row);
-                self.notifier.iter().for_each(|notifier| notifier.open(row));
-                continue;
-            }
-            parts.escalation.resolved(row);
-            self.notifier.iter().for_each(|notifier| notifier.cancel(row.approval.id));
-            parts.reservations.release_approval(row.approval.id);
-            if row.approval.kind == ApprovalKind::Budget {
-                // Every session that draws on the budget may wait for it; such answers are rare.
-                self.sessions.all_started().iter().for_each(|session| session.budget(row.clone()));
-            } else if let Some(session) = self.sessions.started(row.approval.session_id) {
-                // The owner learns of an answer before anything that could send it to the child.
-                session.resolved(row.clone());
-            }
-        }
+        committed.approvals.iter().for_each(|row| self.publish_approval(row));
         if !committed.budgets.is_empty() {
             self.sessions.all_started().iter().for_each(SessionHandle::limits_changed);
         }
-        self.book().on_commit(committed);
         self.commits().publish(committed);
+        self.wake_other_hubs(committed);
+    }
+
+    /// Informs the parts about an approval that was created or changed, by this hub or another one. The hub of its host lets it expire, escalates
+    /// it, and notifies a person.
+    fn publish_approval(&self, row: &ApprovalRow) {
+        let parts = &self.parts;
+        let is_own = self.is_own(row.approval.host.as_ref());
+        if is_own {
+            self.book().note_deadline(row);
+        }
+        if row.approval.status == ApprovalStatus::Pending {
+            parts.escalation.wake(row);
+            if is_own {
+                parts.escalation.open(row);
+                self.notifier.iter().for_each(|notifier| notifier.open(row));
+            }
+            return;
+        }
+        parts.escalation.resolved(row);
+        self.notifier.iter().for_each(|notifier| notifier.cancel(row.approval.id));
+        parts.reservations.release_approval(row.approval.id);
+        if row.approval.kind == ApprovalKind::Budget {
+            // Every session that draws on the budget may wait for it; such answers are rare.
+            self.sessions.all_started().iter().for_each(|session| session.budget(row.clone()));
+        } else if let Some(session) = self.sessions.started(row.approval.session_id) {
+            // The owner learns of an answer before anything that could send it to the child.
+            session.resolved(row.clone());
+        }
     }
 
     /// Calls a method for a caller. Every door calls this.
@@ -306,6 +327,9 @@ impl Hub {
         let call = async {
             // Boxed, so that its memory is free during the wait.
             let caller = Box::pin(access::admit(self.store(), caller, method.needs)).await?;
+            if let Some(reply) = Box::pin(self.call_elsewhere(method, &caller, &params)).await {
+                return reply;
+            }
             self.registry.call(Arc::clone(self), caller, name, params).await
         };
         behalf.perform(call).await

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plexus_agent::ProcessIdentity;
 use plexus_protocol::SessionId;
 use plexus_protocol::claudecode::Channel;
-use plexus_store::{RunRow, RunState, StoreError};
+use plexus_store::{OpenFilter, RunRow, RunState, SessionRow, StoreError};
 
 use super::Hub;
 use crate::ChildMcp;
@@ -18,6 +18,9 @@ impl Hub {
     /// Adopts children that live or ended meanwhile, running turns and open approvals.
     pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), StoreError> {
         let (parts, store) = (&self.parts, self.store());
+        // Before the first read: what other hubs commit afterwards is read later.
+        let seen = self.join_other_hubs().await?;
+        self.complete_return().await?;
         self.in_background(|hub| async move { hub.book().run_expiry().await });
         self.in_background(|hub| async move { hub.parts.disk.watch().await });
         parts.policies.load(store.rules().await?);
@@ -36,17 +39,24 @@ impl Hub {
             }
         }
         let mut sessions: Vec<SessionId> = runs.iter().map(|run| run.key.session).collect();
-        for session in store.sessions().await? {
+        for session in store.sessions().await?.into_iter().filter(|row| self.is_own(row.host.as_ref())) {
             let turn = store.turn(session.id, session.latest_turn).await?;
             parts.reservations.add_session(session.id, session.answers_to);
             if turn.is_some_and(|turn| turn.ended_at.is_none()) {
                 sessions.push(session.id);
             }
         }
-        for approval in self.book().recover().await? {
+        for approval in self.book().recover(store.host()).await? {
             parts.reservations.add_approval(approval.approval.id, input_size(&approval.approval.input));
             parts.escalation.open(&approval);
+            parts.escalation.wake(&approval);
             self.notifier.iter().for_each(|notifier| notifier.open(&approval));
+        }
+        if store.fleet().is_some() {
+            // Sessions of this host may be asked by sessions of other hosts.
+            for row in store.open_approvals(OpenFilter::All).await? {
+                parts.escalation.wake(&row);
+            }
         }
         if self.notifier.is_some() {
             self.in_background(|hub| async move {
@@ -79,11 +89,13 @@ impl Hub {
         if !parts.policies.is_empty() {
             self.in_background(|hub| async move { hub.policy.resolve_matching(hub.book(), None).await });
         }
+        self.in_background(|hub| async move { hub.follow_other_hubs(seen).await });
+        self.in_background(|hub| async move { hub.share_presence().await });
         Ok(())
     }
 
     /// Starts a task that is dropped when the hub shuts down.
-    fn in_background<F>(self: &Arc<Self>, task: impl FnOnce(Arc<Self>) -> F)
+    pub(super) fn in_background<F>(self: &Arc<Self>, task: impl FnOnce(Arc<Self>) -> F)
     where
         F: Future<Output: Send> + Send + 'static,
     {
@@ -95,7 +107,10 @@ impl Hub {
         loop {
             let id = self.parts.escalation.next_to_wake().await;
             let session = self.commits().retry(|| self.store().session(id)).await;
-            if session.is_some_and(|session| session.config.wake && session.deleted_at.is_none()) {
+            let can_wake = |session: SessionRow| {
+                session.config.wake && session.deleted_at.is_none() && self.is_own(session.host.as_ref())
+            };
+            if session.is_some_and(can_wake) {
                 self.sessions.get(id).wake();
             }
         }

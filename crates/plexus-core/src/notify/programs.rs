@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use super::notice::Notice;
 use crate::NotifyBy;
+use crate::processes::environment::DATABASE_VARIABLES;
 use crate::tasks::Tasks;
 
 /// The maximum number of running programs.
@@ -78,6 +79,9 @@ fn command(method: &NotifyBy, notice: &Notice) -> (Command, Vec<u8>) {
             command
         }
     };
+    for name in DATABASE_VARIABLES {
+        command.env_remove(name);
+    }
     command
         .env("PLEXUS_NOTICE", notice.kind)
         .env("PLEXUS_NOTICE_SESSION", &notice.session)

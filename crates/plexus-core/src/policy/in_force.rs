@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use plexus_policy::{Authority, Call, Level, Policy, RuleEntry, VerdictEffect, is_hub_tool};
 use plexus_protocol::policy::{Counts, Effect, RuleView};
 use plexus_protocol::{ApprovalKind, Decider, SessionId};
-use plexus_store::{NewRule, RuleAuthority, RuleChange, RuleRow};
+use plexus_store::{NewRule, RuleAuthority, RuleChange, RuleRow, RulesInForce};
 use serde_json::Value;
 
 use super::gate::{GateDecision, NamedPolicy};
@@ -29,12 +29,16 @@ struct State {
     user: Arc<Restriction>,
     /// Incremented whenever the rules change.
     version: u64,
+    /// The version of the store that the rules are those of ([`RulesInForce`]).
+    stored_version: u64,
     /// The judges built since the rules last changed, by session.
     judges: HashMap<SessionId, Arc<Judge>>,
 }
 
 /// Judges the calls of one session.
 pub(crate) struct Judge {
+    /// The version of the store that the rules are those of.
+    version: u64,
     named: Vec<&'static NamedPolicy>,
     rules: Rules,
     home: Option<PathBuf>,
@@ -61,15 +65,30 @@ pub(crate) struct Ruling {
 
 impl Policies {
     /// Loads the rules in force when a hub starts.
-    pub(crate) fn load(&self, rules: Vec<RuleRow>) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.rules = rules.into_iter().map(|rule| (rule.number, rule)).collect();
-        state.judges.clear();
-        state.version += 1;
+    pub(crate) fn load(&self, rules: RulesInForce) {
+        while !self.load_at(self.version(), rules.clone()) {}
     }
 
-    /// Applies committed changes.
-    pub(crate) fn on_commit(&self, changes: &[RuleChange]) {
+    /// Incremented whenever the rules change.
+    pub(crate) fn version(&self) -> u64 {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).version
+    }
+
+    /// Loads rules that were read at this version. Returns whether the rules had not changed since.
+    pub(crate) fn load_at(&self, version: u64, stored: RulesInForce) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_current = state.version == version;
+        if is_current {
+            state.rules = stored.rules.into_iter().map(|rule| (rule.number, rule)).collect();
+            state.stored_version = stored.version;
+            state.judges.clear();
+            state.version += 1;
+        }
+        is_current
+    }
+
+    /// Applies committed changes, after which the store has this version of the rules.
+    pub(crate) fn on_commit(&self, changes: &[RuleChange], version: Option<u64>) {
         if changes.is_empty() {
             return;
         }
@@ -79,6 +98,11 @@ impl Policies {
                 RuleChange::Created(rule) => state.rules.insert(rule.number, rule.clone()),
                 RuleChange::Revoked(number) => state.rules.remove(number),
             };
+        }
+        let next = state.stored_version + changes.len() as u64;
+        // With another version, another hub has changed rules that this one has not read yet.
+        if version == Some(next) {
+            state.stored_version = next;
         }
         state.judges.clear();
         state.version += 1;
@@ -91,7 +115,7 @@ impl Policies {
             (state.rules.clone(), Arc::clone(&state.user))
         };
         let extended = Self { state: Mutex::new(State { rules, user, ..State::default() }) };
-        extended.on_commit(&[RuleChange::Created(rule)]);
+        extended.on_commit(&[RuleChange::Created(rule)], None);
         extended
     }
 
@@ -140,16 +164,16 @@ impl Policies {
         let Some(id) = of.itself().map(|session| session.id) else {
             return Arc::new(Judge::broken("the session of this call is unknown"));
         };
-        let (rows, user, version) = {
+        let (rows, user, version, stored_version) = {
             let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(judge) = state.judges.get(&id) {
                 return Arc::clone(judge);
             }
             let rows: Vec<RuleRow> = state.rules.values().filter(|row| is_for(row, of)).cloned().collect();
-            (rows, Arc::clone(&state.user), state.version)
+            (rows, Arc::clone(&state.user), state.version, state.stored_version)
         };
         // Building a judge follows symbolic links, so it runs without the lock.
-        let judge = Arc::new(Judge::of(of, &rows, &user, home()));
+        let judge = Arc::new(Judge { version: stored_version, ..Judge::of(of, &rows, &user, home()) });
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.version == version {
             state.judges.insert(id, Arc::clone(&judge));
@@ -232,11 +256,16 @@ impl Judge {
                 Err(error) => Rules::Broken(error.to_string()),
             }
         };
-        Self { named, rules, home }
+        Self { version: 0, named, rules, home }
     }
 
     fn broken(why: &str) -> Self {
-        Self { named: Vec::new(), rules: Rules::Broken(why.to_owned()), home: None }
+        Self { version: 0, named: Vec::new(), rules: Rules::Broken(why.to_owned()), home: None }
+    }
+
+    /// The version of the store that its rules are those of.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
     }
 
     /// Whether judging a call needs its input.

@@ -38,7 +38,8 @@ impl Policy {
             }
         };
         let mut resolved = Vec::new();
-        for row in open {
+        // The hub of another host resolves its own: paths and links are those of that machine.
+        for row in open.into_iter().filter(|row| self.is_own(row)) {
             if let Some((status, decision)) = self.outcome(&row, &self.in_force).await
                 && let Ok(Resolved::Now(_)) =
                     book.resolve(row.approval.id, status, decision, Vec::new()).await
@@ -74,12 +75,17 @@ impl Policy {
         };
         let covers = self.outcome(row, &policies).await.is_some_and(|(status, _)| status == wanted);
         let mut resolves = Vec::new();
-        for other in self.open_below(session).await? {
+        for other in self.open_below(session).await?.into_iter().filter(|other| self.is_own(other)) {
             if other.approval.id != row.approval.id && self.outcome(&other, &policies).await.is_some() {
                 resolves.push(other.approval.id);
             }
         }
         Ok(Preview { rule: view.rule, covers, resolves })
+    }
+
+    /// Whether the approval belongs to this host.
+    fn is_own(&self, row: &ApprovalRow) -> bool {
+        row.approval.host.as_ref() == self.store.host()
     }
 
     /// The open approvals of a session and its descendants; of all sessions for `None`.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use plexus_policy::{Call, Rule, RuleEffect, RuleEntry, Scope};
 use plexus_protocol::{AskedOf, Decider, SessionId};
-use plexus_store::{NewRule, RuleAuthority, RuleRow, SessionRow};
+use plexus_store::{NewRule, RuleAuthority, RuleRow, RulesInForce, SessionRow};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
@@ -165,7 +165,7 @@ proptest! {
         let all: Vec<RuleRow> =
             given.iter().enumerate().map(|(at, given)| rule_row(at as u64, given, &rows)).collect();
         let policies = Policies::default();
-        policies.load(all.clone());
+        policies.load(RulesInForce { rules: all.clone(), ..RulesInForce::default() });
         let ruling = policies.judge(&lineage, || None).judge(tool_name, &input, Path::new(cwd), None);
         if ruling.decision == GateDecision::Allow {
             for number in &ruling.rules {
@@ -186,7 +186,7 @@ fn a_session_may_allow_every_call_within_all_scopes_above() {
     let lineage = Lineage::of(rows.clone());
     let given = Given { rule: "Bash(find:*)", maker: 2, target: 3, effect: RuleEffect::Allow };
     let policies = Policies::default();
-    policies.load(vec![rule_row(1, &given, &rows)]);
+    policies.load(RulesInForce { rules: vec![rule_row(1, &given, &rows)], ..RulesInForce::default() });
     let judge = policies.judge(&lineage, || None);
     let decision =
         |command: &str| judge.judge("Bash", &json!({ "command": command }), Path::new("/w"), None).decision;

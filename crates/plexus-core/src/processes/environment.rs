@@ -2,7 +2,7 @@
 //! of the session, the shell that the hub chooses, and the variable by which the hub finds all descendants of the process.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use plexus_agent::SESSION_ID_VARIABLE;
@@ -10,6 +10,10 @@ use plexus_protocol::SessionId;
 
 use crate::Settings;
 use crate::processes::shell::fix_shell;
+
+/// Variables with the hub's access to its database.
+pub(crate) const DATABASE_VARIABLES: [&str; 4] =
+    ["PLEXUS_STORE", "PLEXUS_STORE_PASSWORD_FILE", "PGPASSFILE", "PGPASSWORD"];
 
 /// The environment of a child, or of the command that prepares its worktree. Their descendants inherit it.
 pub(crate) fn environment(
@@ -19,8 +23,7 @@ pub(crate) fn environment(
 ) -> BTreeMap<OsString, OsString> {
     let mut env: BTreeMap<OsString, OsString> = BTreeMap::new();
     if !settings.clean_env {
-        let ours = |name: &OsString| name == "CLAUDECODE" || name.to_string_lossy().starts_with("PLEXUS_");
-        env.extend(std::env::vars_os().filter(|(name, _)| !ours(name)));
+        env.extend(std::env::vars_os().filter(|(name, _)| !is_of_hub(name)));
     }
     env.extend(given.iter().map(|(name, value)| (name.into(), value.into())));
     fix_shell(&mut env);
@@ -35,9 +38,30 @@ pub(crate) fn environment(
     env
 }
 
+/// Whether a variable is for the hub only.
+fn is_of_hub(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name == "CLAUDECODE" || name.starts_with("PLEXUS_") || DATABASE_VARIABLES.contains(&&*name)
+}
+
 /// The directory in which Claude Code stores transcripts if it runs in this environment.
 pub(crate) fn claude_projects(env: &BTreeMap<OsString, OsString>) -> Option<PathBuf> {
     let get = |name: &str| env.get(&OsString::from(name)).map(PathBuf::from);
     let config = get("CLAUDE_CONFIG_DIR").or_else(|| get("HOME").map(|home| home.join(".claude")))?;
     Some(config.join("projects"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_does_not_inherit_the_access_to_the_database() {
+        for name in DATABASE_VARIABLES.iter().chain(&["CLAUDECODE", "PLEXUS_TOKEN"]) {
+            assert!(is_of_hub(OsStr::new(name)), "{name}");
+        }
+        for name in ["PATH", "PGHOST", "CLAUDECODE_X", "MY_PLEXUS_STORE"] {
+            assert!(!is_of_hub(OsStr::new(name)), "{name}");
+        }
+    }
 }

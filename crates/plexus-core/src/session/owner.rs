@@ -79,6 +79,11 @@ impl Owner {
     /// Loads a session. While the store is unavailable nothing happens to the session.
     async fn load(parts: Arc<Parts>, id: SessionId, inbox: mpsc::UnboundedReceiver<Command>) -> Option<Self> {
         let row = parts.commits.retry(|| parts.store.session(id)).await?;
+        if row.host.as_ref() != parts.store.host() {
+            // Two owners would end each other's processes.
+            tracing::error!(session = %id, host = ?row.host, "the session runs on another host; this hub does not own it");
+            return None;
+        }
         let lineage = parts.commits.retry(|| known_lineage(&*parts.store, row.clone())).await;
         let shared = Shared {
             settings: Arc::clone(&parts.settings),

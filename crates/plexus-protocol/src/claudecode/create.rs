@@ -10,7 +10,7 @@ use crate::arbor::Position;
 use crate::budget::Budget;
 use crate::policy::RuleGiven;
 use crate::worktree::Isolation;
-use crate::{AttachmentGiven, Object, SessionId, SessionName, TemplateName};
+use crate::{AttachmentGiven, HostName, Object, SessionId, SessionName, TemplateName};
 
 /// Parameters of `claudecode.create`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -20,6 +20,9 @@ pub struct CreateParams {
     pub name: SessionName,
     /// Absolute path of an existing directory, in which the agent works.
     pub working_dir: String,
+    /// Host of the agent; default: this one.
+    #[serde(default)]
+    pub host: Option<HostName>,
     /// Model for the agent.
     #[serde(default)]
     pub model: Option<String>,
@@ -114,6 +117,7 @@ impl CreateParams {
         Self {
             name,
             working_dir,
+            host: None,
             model: None,
             system_prompt: None,
             append_system_prompt: None,

@@ -8,7 +8,7 @@ use super::Status;
 use crate::{Approval, AttachmentGiven, Attention, NewEvent, NumberedEvent, Object, SessionId, UnixSeconds};
 
 /// Parameters of `claudecode.chat`, `claudecode.chat_async` and `claudecode.send`.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChatParams {
     /// Session id.

@@ -7,7 +7,7 @@ use super::{Channel, Hooks, ImportedView, PolicyName, ProjectView, SandboxKind, 
 use crate::arbor::Position;
 use crate::budget::BudgetView;
 use crate::worktree::WorktreeView;
-use crate::{ApprovalKind, AskedOf, Attention, Object, SessionId, SessionName, UnixSeconds};
+use crate::{ApprovalKind, AskedOf, Attention, HostName, Object, SessionId, SessionName, UnixSeconds};
 
 /// A session as `get` and `list` return it.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -20,6 +20,9 @@ pub struct SessionView {
     /// the agent outside the hub that created the topmost session, unless that agent is you.
     #[serde(default)]
     pub path: String,
+    /// The host that runs it, if several hosts share the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostName>,
     /// What it is about: the start of its first prompt, or the title that the operator gave it. Omitted before the first
     /// prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]

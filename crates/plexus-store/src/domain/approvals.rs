@@ -42,6 +42,11 @@ impl Commit<'_> {
         decision: &Decision,
     ) -> Stored<()> {
         let mut row = self.pending(id)?;
+        if let Some(rule) = decision.rule.filter(|_| status == ApprovalStatus::Allowed)
+            && !self.rows.rule_is_in_force(rule)?
+        {
+            return Err(Refusal::NoSuchRule(rule).into());
+        }
         self.rows.update_approval(id, ApprovalUpdate::Resolved { status, decision, at: self.at })?;
         row.approval.status = status;
         let run = RunKey { session: row.approval.session_id, run: row.run };

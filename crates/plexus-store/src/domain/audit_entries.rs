@@ -2,11 +2,11 @@
 
 use plexus_protocol::audit::{AuditEntry, AuditKind};
 use plexus_protocol::{
-    Approval, Decider, Decision, Object, Right, SessionName, TemplateName, TokenName, UnixSeconds,
+    Approval, Decider, Decision, HostName, Object, Right, SessionName, TemplateName, TokenName, UnixSeconds,
 };
 use serde_json::{Value, json};
 
-use crate::{CallRow, NewRule, NewSession, TemplateRow, TokenRow, Verdict};
+use crate::{CallRow, HostState, NewRule, NewSession, TemplateRow, TokenRow, Verdict};
 
 /// An approval was resolved. `verdict` is the gate's answer to the call, if the gate saw it.
 pub(crate) fn approval_resolved(
@@ -133,6 +133,26 @@ pub(crate) fn template_saved(at: UnixSeconds, row: &TemplateRow, by: &Decider) -
 pub(crate) fn template_deleted(at: UnixSeconds, name: &TemplateName, by: &Decider) -> AuditEntry {
     let entry = AuditEntry::new(at, AuditKind::Template, "deleted", by.clone());
     AuditEntry { detail: object(json!({"name": name})), ..entry }
+}
+
+/// A host was declared lost, drained, removed, or gets new sessions again.
+pub(crate) fn host_changed(
+    at: UnixSeconds,
+    host: &HostName,
+    before: HostState,
+    state: HostState,
+    by: &Decider,
+) -> AuditEntry {
+    let status = match (state, before) {
+        (HostState::In, HostState::RolledBack) | (HostState::RolledBack, _) => "rollback_accepted",
+        (HostState::In, HostState::Rejoined) | (HostState::Rejoined, _) => "rejoined",
+        (HostState::In, _) => "undrained",
+        (HostState::Draining, _) => "drained",
+        (HostState::Lost, _) => "lost",
+        (HostState::Removed, _) => "removed",
+    };
+    let entry = AuditEntry::new(at, AuditKind::Host, status, by.clone());
+    AuditEntry { detail: object(json!({"host": host})), ..entry }
 }
 
 fn object(value: Value) -> Option<Object> {

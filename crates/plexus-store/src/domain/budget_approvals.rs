@@ -73,6 +73,7 @@ impl Commit<'_> {
             session_id: owner.id,
             session_name: owner.name,
             session_path: None,
+            host: None,
             kind: ApprovalKind::Budget,
             tool_name: "budget".to_owned(),
             tool_use_id: tool_use_id(limit),

@@ -253,7 +253,7 @@ impl Commit<'_> {
         }
     }
 
-    fn regrant(&mut self, mut share: Share, granted: u64) -> Stored<()> {
+    pub(super) fn regrant(&mut self, mut share: Share, granted: u64) -> Stored<()> {
         let before = share.row.granted;
         let change = share.regrant(granted)?;
         if granted == before {

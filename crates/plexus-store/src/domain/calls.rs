@@ -1,6 +1,8 @@
 //! Calls at the gate. A call whose budget is exhausted is *held*: it is stored with its input instead of
 //! the gate's answer, in the same commit as the budget approval that it waits for.
 
+use std::borrow::Cow;
+
 use plexus_protocol::Event;
 use plexus_protocol::budget::BudgetLimit;
 use serde_json::json;
@@ -13,6 +15,9 @@ use crate::{CallInput, CallRow, HeldForBudget, Verdict};
 pub(super) const CALL_LIMITS: [BudgetLimit; 3] =
     [BudgetLimit::ToolCalls, BudgetLimit::CostUsd, BudgetLimit::WallSecs];
 
+/// The reason of an answer whose rules are not in force any more.
+pub const OUTDATED: &str = "the permission rules changed while this call was judged";
+
 /// What became of a call at the gate.
 enum Counted {
     /// The gate's answer stands.
@@ -24,6 +29,7 @@ enum Counted {
 impl Commit<'_> {
     pub(super) fn call(&mut self, call: &CallRow, seen: &CallInput) -> Stored<()> {
         self.check_exists(call.key.session)?;
+        let call = &*self.by_current_rules(call, seen)?;
         match self.count_call(call, seen)? {
             Counted::Answered => {
                 self.rows.insert_call(call, self.at)?;
@@ -35,6 +41,7 @@ impl Commit<'_> {
 
     /// A held call is at the gate again.
     pub(super) fn release(&mut self, call: &CallRow, seen: &CallInput) -> Stored<()> {
+        let call = &*self.by_current_rules(call, seen)?;
         let key = CallKey { run: call.key, tool_use_id: &call.tool_use_id };
         match self.count_call(call, seen)? {
             Counted::Answered => {
@@ -43,6 +50,18 @@ impl Commit<'_> {
             }
             Counted::Held(verdict) => self.rows.set_verdict(&key, &verdict),
         }
+    }
+
+    /// The call with the answer `Ask` in place of one that may let it run, if the rules have changed since the gate has judged it: a rule that
+    /// allowed it may be revoked, and a new one may deny it.
+    fn by_current_rules<'c>(&mut self, call: &'c CallRow, seen: &CallInput) -> Stored<Cow<'c, CallRow>> {
+        let may_run = matches!(call.verdict, Verdict::Allow { .. } | Verdict::NoOpinion);
+        if !may_run || self.rows.rules_version()? == seen.rules_version {
+            return Ok(Cow::Borrowed(call));
+        }
+        self.published.outdated_calls.push(call.tool_use_id.clone());
+        let verdict = Verdict::Ask { reason: OUTDATED.to_owned() };
+        Ok(Cow::Owned(CallRow { verdict, ..call.clone() }))
     }
 
     /// Counts a call that the gate does not deny, or holds it.

@@ -108,7 +108,9 @@ pub(crate) fn audit_fact(entry: &str) -> Option<AuditFact> {
                 _ => return None,
             },
         }),
-        AuditKind::Token | AuditKind::Policy | AuditKind::Session | AuditKind::Template => None,
+        AuditKind::Token | AuditKind::Policy | AuditKind::Session | AuditKind::Template | AuditKind::Host => {
+            None
+        }
     }
 }
 

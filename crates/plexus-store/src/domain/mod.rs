@@ -10,10 +10,11 @@ pub(crate) mod audit_chain;
 mod audit_entries;
 mod budget_approvals;
 pub(crate) mod budgets;
-mod calls;
+pub(crate) mod calls;
 mod escalation;
 mod feed;
 pub(crate) mod history;
+mod hosts;
 mod nodes;
 mod permission_rules;
 pub(crate) mod removal;
@@ -138,10 +139,14 @@ impl Commit<'_> {
                 self.remove(what)
             }
             Change::Notice { to, session, data } => self.notice(to, *session, data),
+            Change::SetHostState { host, state, by } => self.set_host_state(host, *state, by),
         }
     }
 
     fn finish(mut self) -> Stored<Committed> {
+        if !self.published.rules.is_empty() {
+            self.published.rules_version = Some(self.rows.rules_version()?);
+        }
         for id in self.approvals {
             self.published.approvals.extend(self.rows.approval(id)?);
         }

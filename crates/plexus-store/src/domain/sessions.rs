@@ -12,6 +12,9 @@ use crate::{
 impl Commit<'_> {
     pub(super) fn create_session(&mut self, new: &NewSession) -> Stored<()> {
         self.check_name_is_free(&new.name, new.id, &new.answers_to)?;
+        if let Some(host) = &new.host {
+            self.check_takes_sessions(host)?;
+        }
         // Deleting a session deletes its whole subtree: a session cannot be created below a deleted one.
         if let AskedOf::Session { id } = new.answers_to {
             self.existing_session(id)?;
@@ -44,6 +47,7 @@ impl Commit<'_> {
             woken_to: 0,
             title: None,
             archived_at: None,
+            host: new.host.clone(),
         })?;
         self.audit(audit_entries::session_created(self.at, new))
     }

@@ -12,9 +12,9 @@ use crate::page::Page;
 use crate::rows::{AuthorityRows, SessionRows, TurnKey, TurnRows};
 use crate::{
     ApprovalRow, AuditCheck, AuditFilter, AuditFrom, BudgetRow, CallRow, EventRow, FeedRow, FinishedRun,
-    OldRecords, OpenCall, OpenFilter, PermitStream, Removable, RuleRow, RunKey, RunRow, RunState, SessionRow,
-    SessionWithState, Store, StoreError, Tally, TemplateRow, TokenRow, TurnRow, TurnState, TurnStatus,
-    UnfinishedCall,
+    OldRecords, OpenCall, OpenFilter, PermitStream, Removable, RulesInForce, RunKey, RunRow, RunState,
+    SessionRow, SessionWithState, Store, StoreError, Tally, TemplateRow, TokenRow, TurnRow, TurnState,
+    TurnStatus, UnfinishedCall,
 };
 
 impl Tables {
@@ -274,10 +274,11 @@ impl Store for MemoryStore {
         Ok(self.tables().run_rows(|run| run.token_hash.as_deref() == Some(token_hash)).pop())
     }
 
-    async fn rules(&self) -> Result<Vec<RuleRow>, StoreError> {
+    async fn rules(&self) -> Result<RulesInForce, StoreError> {
         let tables = self.tables();
         let in_force = tables.rules.values().filter(|rule| rule.revoked_at.is_none());
-        Ok(in_force.map(|rule| rule.row.clone()).collect())
+        let rules = in_force.map(|rule| rule.row.clone()).collect();
+        Ok(RulesInForce { version: tables.count_rule_changes(), rules })
     }
 
     async fn token_of_hash(&self, hash: &str, now: UnixSeconds) -> Result<Option<TokenRow>, StoreError> {

@@ -181,6 +181,11 @@ macro_rules! every_table {
 }
 
 impl Tables {
+    /// How many permission rules were created and revoked so far.
+    pub(super) fn count_rule_changes(&self) -> u64 {
+        self.rules.values().map(|rule| 1 + u64::from(rule.revoked_at.is_some())).sum()
+    }
+
     /// Keeps the writes of the current transaction.
     pub(super) fn commit(&mut self) {
         every_table!(self, commit);

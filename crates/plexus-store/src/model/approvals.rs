@@ -105,7 +105,7 @@ impl Verdict {
     }
 
     pub(crate) fn held(approval: ApprovalId, call: &CallInput) -> Self {
-        let CallInput { input, cwd, mode } = call.clone();
+        let CallInput { input, cwd, mode, .. } = call.clone();
         Self::Held { approval, input, cwd, mode }
     }
 }
@@ -119,11 +119,13 @@ pub struct CallInput {
     pub cwd: Option<String>,
     /// The permission mode of the child.
     pub mode: Option<String>,
+    /// The version of the permission rules by which the gate has judged the call ([`crate::RulesInForce`]).
+    pub rules_version: u64,
 }
 
 impl From<Object> for CallInput {
     fn from(input: Object) -> Self {
-        Self { input, cwd: None, mode: None }
+        Self { input, ..Self::default() }
     }
 }
 
@@ -226,10 +228,7 @@ mod tests {
             (Verdict::Ask { reason: reason() }, json!({"answer": "ask", "reason": "rule 7"})),
             (Verdict::Deny { reason: reason() }, json!({"answer": "deny", "reason": "rule 7"})),
             (
-                Verdict::held(
-                    approval,
-                    &CallInput { input: input.clone(), cwd: None, mode: Some("plan".to_owned()) },
-                ),
+                Verdict::held(approval, &CallInput { mode: Some("plan".to_owned()), ..input.clone().into() }),
                 json!({"answer": "held", "approval": approval, "input": input, "cwd": null, "mode": "plan"}),
             ),
         ] {

@@ -79,6 +79,15 @@ pub struct RuleRow {
     pub created_at: UnixSeconds,
 }
 
+/// The permission rules that are not revoked.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RulesInForce {
+    /// How many rules were created and revoked so far. A hub that knows another number does not know the rules in force.
+    pub version: u64,
+    /// The rules, oldest first.
+    pub rules: Vec<RuleRow>,
+}
+
 /// A change to the permission rules.
 #[derive(Debug, Clone)]
 pub enum RuleChange {

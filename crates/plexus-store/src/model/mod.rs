@@ -12,7 +12,8 @@ pub use approvals::{
     PermitStream, Tally, Verdict,
 };
 pub use authority::{
-    AuditCheck, AuditFilter, AuditFrom, NewRule, RuleAuthority, RuleChange, RuleRow, TokenKey, TokenRow,
+    AuditCheck, AuditFilter, AuditFrom, NewRule, RuleAuthority, RuleChange, RuleRow, RulesInForce, TokenKey,
+    TokenRow,
 };
 pub(crate) use feed::FeedColumns;
 pub use feed::{BudgetNotice, FeedEntry, FeedKind, FeedRow, Resolution};

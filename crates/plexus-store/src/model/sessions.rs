@@ -8,7 +8,7 @@ use plexus_protocol::claudecode::{
 };
 use plexus_protocol::worktree::Worktree;
 use plexus_protocol::{
-    ApprovalKind, AskedOf, Event, NodeId, Object, SessionId, SessionName, TreeId, UnixSeconds,
+    ApprovalKind, AskedOf, Event, HostName, NodeId, Object, SessionId, SessionName, TreeId, UnixSeconds,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -111,6 +111,8 @@ pub struct NewSession {
     pub head: NodeId,
     /// Which of these.
     pub start: ConversationStart,
+    /// The host that runs it; `None` in the store of a single machine.
+    pub host: Option<HostName>,
 }
 
 /// A stored session.
@@ -146,6 +148,8 @@ pub struct SessionRow {
     pub title: Option<String>,
     /// When it was archived, if it is.
     pub archived_at: Option<UnixSeconds>,
+    /// The host that runs it; `None` in the store of a single machine.
+    pub host: Option<HostName>,
 }
 
 /// A session that is not deleted, and its state.

@@ -16,16 +16,17 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
-use tokio_postgres::error::Severity;
-use tokio_postgres::{Client, Config, Error, NoTls, Statement};
-use uuid::Uuid;
+use tokio_postgres::{Client, Error, Statement};
 
 use super::columns::{Encoded, PgRow};
+use super::connector::Connector;
 use super::dialect::{DIALECT, translate};
-use crate::StoreError;
+use super::errors::{describe, is_end_of_connection, refused};
+use super::membership::{Fenced, Membership};
 use crate::rows::Stored;
-use crate::sql::columns::ToColumn;
+use crate::sql::columns::{Json, ToColumn};
 use crate::sql::{CommitError, Database, Dialect, EachRow, Row};
+use crate::{Changed, Committed, StoreError};
 
 /// How long the database may take to answer a statement before the connection counts as lost.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -33,6 +34,11 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 const PATIENCE: Duration = Duration::from_secs(6 * 3600);
 /// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Records what the transaction has changed, for the hubs of other hosts. Records are numbered without gaps.
+const LOG: &str = "WITH next AS (UPDATE writer SET number = number + 1 RETURNING number) \
+    INSERT INTO commits (number, host, changed, at) \
+    SELECT number, ?1, ?2, (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT FROM next";
 
 /// A runtime that can be dropped anywhere, also by a task of another one.
 struct OwnRuntime(Option<Runtime>);
@@ -71,26 +77,37 @@ pub(super) struct PgConnection {
     queued: RefCell<Vec<Queued>>,
     in_transaction: Cell<bool>,
     lost: Cell<bool>,
-    /// The id of the latest transaction that writes.
-    transaction: RefCell<String>,
+    /// For a connection that writes.
+    membership: Option<Arc<Membership>>,
+    /// The latest transaction that writes.
+    transaction: RefCell<Fenced>,
     answer_timeout: Duration,
 }
 
 impl PgConnection {
     /// Connects, and executes `setup`.
-    pub(super) fn open(config: &Config, setup: &str) -> Result<Self, StoreError> {
-        Self::open_within(config, setup, ANSWER_TIMEOUT)
+    pub(super) fn open(connector: &Connector, setup: &str) -> Result<Self, StoreError> {
+        Self::open_within(connector, setup, ANSWER_TIMEOUT)
+    }
+
+    /// Connects for transactions that write.
+    pub(super) fn open_writer(
+        connector: &Connector,
+        setup: &str,
+        membership: Arc<Membership>,
+    ) -> Result<Self, StoreError> {
+        Ok(Self { membership: Some(membership), ..Self::open(connector, setup)? })
     }
 
     /// Connects for statements that may take long.
-    pub(super) fn open_patient(config: &Config, setup: &str) -> Result<Self, StoreError> {
-        Self::open_within(config, setup, PATIENCE)
+    pub(super) fn open_patient(connector: &Connector, setup: &str) -> Result<Self, StoreError> {
+        Self::open_within(connector, setup, PATIENCE)
     }
 
-    fn open_within(config: &Config, setup: &str, answer_timeout: Duration) -> Result<Self, StoreError> {
+    fn open_within(connector: &Connector, setup: &str, answer_timeout: Duration) -> Result<Self, StoreError> {
         let runtime = OwnRuntime::new()?;
         let connect = async {
-            let (client, connection) = config.connect(NoTls).await?;
+            let (client, connection) = connector.connect().await?;
             tokio::spawn(async {
                 if let Err(error) = connection.await {
                     tracing::warn!(error = describe(&error), "a connection to the database ended");
@@ -108,6 +125,7 @@ impl PgConnection {
             queued: RefCell::default(),
             in_transaction: Cell::new(false),
             lost: Cell::new(false),
+            membership: None,
             transaction: RefCell::default(),
             answer_timeout,
         })
@@ -172,6 +190,11 @@ impl PgConnection {
         }
     }
 
+    fn membership(&self) -> Stored<&Membership> {
+        let reads_only = || StoreError::Unavailable("this connection only reads".to_owned());
+        self.membership.as_deref().ok_or_else(reads_only)
+    }
+
     /// Notes what a statement does to the transaction.
     fn track_transaction(&self, sql: &str) {
         match sql.split(' ').next() {
@@ -227,22 +250,43 @@ impl Database for PgConnection {
     }
 
     fn begin(&self) -> Stored<()> {
-        let id = Uuid::new_v4().to_string();
-        self.queue("BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE", &[])?;
-        // Nothing is written before BEGIN has succeeded and this transaction is the only one that writes.
-        self.execute("UPDATE writer SET transaction = ?1", &[&id])?;
-        self.transaction.replace(id);
+        self.queue("BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE", &[]).map_err(super::later)?;
+        // Nothing is written before BEGIN has succeeded, this transaction is the only one that writes, and this hub still may write.
+        // Agents wait for the database, whatever is wrong with it.
+        self.transaction.replace(self.membership()?.fence(self).map_err(super::later)?);
+        Ok(())
+    }
+
+    fn follows_own(&self) -> bool {
+        self.transaction.borrow().follows_own
+    }
+
+    fn log(&self, committed: &mut dyn Iterator<Item = &Committed>) -> Stored<()> {
+        let host = &self.membership()?.host;
+        let changed = Json(Changed::by(committed));
+        self.queue(LOG, &[&host.as_str(), &changed])?;
+        self.transaction.borrow_mut().record();
         Ok(())
     }
 
     fn commit(&self) -> Result<(), CommitError> {
+        let membership = self.membership().map_err(CommitError::NotCommitted)?;
+        let transaction = self.transaction.take();
         // In a transaction in which a statement has failed, COMMIT rolls back and reports success; SELECT fails.
         let ended = self.batch("SELECT 1; COMMIT");
         self.in_transaction.set(ended.is_err());
-        ended.map_err(|error| match self.lost.get() {
-            true => CommitError::Unknown(self.transaction.borrow().clone(), error),
-            false => CommitError::NotCommitted(error),
-        })
+        match ended {
+            Ok(()) => {
+                membership.committed(transaction);
+                Ok(())
+            }
+            Err(error) if self.lost.get() => {
+                let id = transaction.id().to_owned();
+                membership.uncertain(transaction);
+                Err(CommitError::Unknown(id, error))
+            }
+            Err(error) => Err(CommitError::NotCommitted(error)),
+        }
     }
 
     fn is_in_transaction(&self) -> bool {
@@ -265,35 +309,4 @@ impl Database for PgConnection {
 
 fn no_answer(within: Duration) -> StoreError {
     StoreError::Unavailable(format!("PostgreSQL did not answer within {} s", within.as_secs()))
-}
-
-/// Whether the connection cannot be used after this error. An error of the database itself usually ends a statement only.
-fn is_end_of_connection(error: &Error) -> bool {
-    let is_fatal = |severity: Option<Severity>| matches!(severity, Some(Severity::Fatal | Severity::Panic));
-    let is_io = std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>());
-    error.is_closed() || is_io || error.as_db_error().is_some_and(|error| is_fatal(error.parsed_severity()))
-}
-
-/// The error for the user who starts the hub. Waiting does not help if the database refuses the user, the password or the name.
-fn refused(error: &Error) -> StoreError {
-    match error.code().map(|code| code.code()) {
-        Some(code) if code.starts_with("28") || code.starts_with("3D") || code.starts_with("42") => {
-            StoreError::Unusable(describe(error))
-        }
-        _ => StoreError::Unavailable(describe(error)),
-    }
-}
-
-/// The text of an error, with its causes.
-pub(super) fn describe(error: &Error) -> String {
-    if let Some(refusal) = error.as_db_error() {
-        return format!("PostgreSQL: {} ({})", refusal.message(), refusal.code().code());
-    }
-    let mut text = format!("PostgreSQL: {error}");
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    text
 }

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::node_text::{spaced, tokens};
-use crate::sql::Dialect;
 use crate::sql::statements::nodes;
+use crate::sql::{Dialect, HostStatements};
 
 /// PostgreSQL refuses a word of more than 2,046 bytes.
 const WORD_BYTES: usize = 2000;
@@ -21,6 +21,14 @@ pub(super) const DIALECT: Dialect = Dialect {
     is_indexed: "SELECT 1::BIGINT FROM node_text WHERE rowid = ?1",
     indexed_text: vector,
     add_to_index: ADD_TO_INDEX,
+    hosts: Some(HostStatements {
+        state: "SELECT state FROM hosts WHERE name = ?1",
+        set_state: "UPDATE hosts SET state = ?2 WHERE name = ?1",
+        fence: "UPDATE hosts SET epoch = epoch + 1 WHERE name = ?1",
+        sessions: "SELECT id FROM sessions WHERE host = ?1 AND deleted_at IS NULL ORDER BY ordinal",
+        pending_approvals: "SELECT a.id FROM approvals a JOIN sessions s ON s.id = a.session \
+            WHERE a.status = 'pending' AND s.host = ?1 ORDER BY a.number",
+    }),
 };
 
 const SEARCH: &str = nodes!(

@@ -1,91 +1,117 @@
-//! PostgreSQL: the store in a database that several hubs can share. `connection` executes statements, `dialect` has the SQL that differs from SQLite,
-//! `schema` creates and migrates the tables.
+//! PostgreSQL: the store in a database that several hubs can share. `address` parses the URL, `connector` opens encrypted connections, `connection` executes
+//! statements, `dialect` has the SQL that differs from SQLite, `schema` creates and migrates the tables.
 
+mod address;
+mod certificate_check;
+mod channel_binding;
 mod columns;
+mod commit_count;
 mod connection;
+mod connector;
 mod dialect;
+mod durability;
+mod errors;
+mod fleet;
+mod membership;
+mod password;
 mod schema;
+mod secret_file;
 mod text;
+mod tls;
 
-use std::str::FromStr as _;
 use std::sync::Arc;
 use std::thread;
 
-use tokio_postgres::Config;
-
 use connection::PgConnection;
+use connector::Connector;
+use fleet::PgFleet;
+use membership::Membership;
+use plexus_protocol::HostName;
+
+pub use address::{AddressError, PostgresAddress};
+pub use membership::Host;
 
 use crate::StoreError;
-use crate::sql::{Connection, Database, Source, SqlStore, panicked};
+use crate::sql::{Connection, Source, SqlStore, panicked};
 
 /// All tables are in a schema of their own. Every text of the statements is written for these settings.
 ///
 /// The limits are shorter than the time that a connection waits for an answer. So a transaction of a connection that was lost does not hold its locks for long.
 const SETUP: &str = "SET search_path = plexus; SET synchronous_commit = on; SET lock_timeout = '10s'; SET statement_timeout = '20s'; \
-    SET idle_in_transaction_session_timeout = '20s'";
+    SET idle_in_transaction_session_timeout = '5s'";
+/// For the connection that joins: its statements may take long.
+const JOIN: &str = "SET search_path = plexus; SET synchronous_commit = on";
 const READ_ONLY: &str = "SET default_transaction_read_only = on";
 
 impl SqlStore {
-    /// Connects to a PostgreSQL database (`postgres://user@host/name`), and creates or migrates its tables.
+    /// Connects to a PostgreSQL database as the hub of this host, and creates or migrates its tables.
     ///
     /// # Errors
-    /// [`StoreError::Unusable`] if the address is wrong, the database refuses the user, or was written by a newer Plexus.
-    /// [`StoreError::Unavailable`] if a retry may succeed.
-    pub fn postgres(url: &str) -> Result<Self, StoreError> {
+    /// [`StoreError::Unusable`] if a file with a password or certificate cannot be used, the server cannot be verified, the database refuses the user, was
+    /// written by a newer Plexus, or the host is another machine. [`StoreError::Unavailable`] if a retry may succeed.
+    pub fn postgres(address: &PostgresAddress, host: &Host) -> Result<Self, StoreError> {
+        let start = || {
+            let database = PgDatabase::prepare(address, host)?;
+            let fleet = PgFleet::new(database.connector.clone(), Arc::clone(&database.membership));
+            Ok(Self::start(Arc::new(database))?.with_fleet(Arc::new(fleet)))
+        };
         // A thread of a runtime cannot wait for another runtime.
-        let start = || Self::start(Arc::new(PgDatabase::prepare(url)?));
         thread::scope(|scope| scope.spawn(start).join()).unwrap_or_else(|_| Err(panicked()))
     }
 }
 
-/// A database whose schema is known to be current.
+/// A database whose schema is known to be current, and that a host has joined.
 struct PgDatabase {
-    config: Config,
+    connector: Connector,
     name: String,
+    membership: Arc<Membership>,
 }
 
 impl PgDatabase {
-    fn prepare(url: &str) -> Result<Self, StoreError> {
-        let mut config = Config::from_str(url).map_err(|error| {
-            StoreError::Unusable(format!(
-                "the address of the PostgreSQL database: {}",
-                connection::describe(&error)
-            ))
-        })?;
-        config.application_name("plexus");
-        let name = format!("PostgreSQL database {}", config.get_dbname().unwrap_or("(without a name)"));
-        let database = Self { config, name };
-        database.create().map_err(|error| database.named(error))?;
-        Ok(database)
+    fn prepare(address: &PostgresAddress, host: &Host) -> Result<Self, StoreError> {
+        let name = format!("PostgreSQL database {}", address.config.get_dbname().unwrap_or_default());
+        let connector = Connector::new(address).map_err(|error| named(&name, error))?;
+        let joined = join(&connector, host).map_err(|error| named(&name, error))?;
+        Ok(Self { connector, name, membership: Arc::new(joined) })
     }
+}
 
-    fn create(&self) -> Result<(), StoreError> {
-        schema::migrate(&PgConnection::open_patient(&self.config, "SET search_path = plexus")?)
+fn join(connector: &Connector, host: &Host) -> Result<Membership, StoreError> {
+    let connection = PgConnection::open_patient(connector, JOIN)?;
+    durability::check(&connection)?;
+    schema::migrate(&connection)?;
+    Membership::join(&connection, host)
+}
+
+/// Adds the name of the database to an error that a user has to repair.
+fn named(database: &str, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Unusable(why) => StoreError::Unusable(format!("{database}: {why}")),
+        other => other,
     }
 }
 
 impl Source for PgDatabase {
     fn writer(&self) -> Result<Connection, StoreError> {
-        Ok(Box::new(PgConnection::open(&self.config, SETUP).map_err(later)?))
+        let membership = Arc::clone(&self.membership);
+        Ok(Box::new(PgConnection::open_writer(&self.connector, SETUP, membership).map_err(later)?))
     }
 
     fn reader(&self) -> Result<Connection, StoreError> {
-        Ok(Box::new(PgConnection::open(&self.config, &format!("{SETUP}; {READ_ONLY}")).map_err(later)?))
+        Ok(Box::new(PgConnection::open(&self.connector, &format!("{SETUP}; {READ_ONLY}")).map_err(later)?))
     }
 
     fn was_committed(&self, transaction: &str) -> Result<bool, StoreError> {
         let connection = self.writer()?;
-        let database: &dyn Database = &*connection;
-        // The lock waits for the end of the transaction, if the database still executes it.
-        let last: String = database.value("SELECT transaction FROM writer FOR UPDATE", ())?;
-        Ok(last == transaction)
+        self.membership.is_last(&*connection, transaction)
+    }
+
+    fn host(&self) -> Option<&HostName> {
+        Some(&self.membership.host)
     }
 
     fn named(&self, error: StoreError) -> StoreError {
-        match error {
-            StoreError::Unusable(why) => StoreError::Unusable(format!("{}: {why}", self.name)),
-            other => other,
-        }
+        named(&self.name, error)
     }
 }
 

@@ -1,12 +1,61 @@
 -- The tables of the SQLite store (see ../sqlite/migrations), with the types of PostgreSQL. Texts are encoded by `text.rs`, because PostgreSQL
 -- stores no NUL.
 
--- Every transaction that writes updates this row first, so one at a time writes. The id shows which one was committed last, if the answer to
--- COMMIT is lost.
+-- Every transaction that writes updates this row first, so one at a time writes. The number is that of the transaction in `commits`.
 CREATE TABLE writer (
-    transaction TEXT NOT NULL
+    number BIGINT NOT NULL
 );
-INSERT INTO writer VALUES ('');
+INSERT INTO writer VALUES (0);
+
+-- The machines whose hubs share this database. A hub writes only if the epoch is the one it has raised when it started. `last_commit` is the id of
+-- the host's last transaction, which each transaction replaces: it shows whether a COMMIT without an answer was executed, and whether the
+-- database has lost commits; so does `commits`, their number, to a hub that starts. Times are milliseconds of this server's clock.
+CREATE TABLE hosts (
+    name        TEXT COLLATE "C" PRIMARY KEY,
+    machine     TEXT NOT NULL,
+    epoch       BIGINT NOT NULL,
+    state       TEXT NOT NULL DEFAULT 'in',
+    last_commit TEXT NOT NULL,
+    commits     BIGINT NOT NULL DEFAULT 0,
+    version     TEXT NOT NULL,
+    joined_at   BIGINT NOT NULL
+);
+
+-- Until when a host counts as connected. A table of its own: transactions that write lock the row in `hosts`.
+CREATE TABLE leases (
+    host  TEXT PRIMARY KEY,
+    until BIGINT NOT NULL
+);
+
+-- What the last transactions have changed, for the hubs of the other hosts. Old rows are deleted.
+CREATE TABLE commits (
+    number  BIGINT PRIMARY KEY,
+    host    TEXT NOT NULL,
+    changed TEXT NOT NULL,
+    at      BIGINT NOT NULL
+);
+
+-- When agents were last present at any hub, by the key of the caller.
+CREATE TABLE presence (
+    caller  TEXT PRIMARY KEY,
+    seen_at BIGINT NOT NULL
+);
+
+-- Calls of methods that another host has to execute, and their results.
+CREATE TABLE commands (
+    id         TEXT PRIMARY KEY,
+    number     BIGINT GENERATED ALWAYS AS IDENTITY,
+    origin     TEXT NOT NULL REFERENCES hosts (name),
+    host       TEXT NOT NULL REFERENCES hosts (name),
+    caller     TEXT NOT NULL,
+    method     TEXT NOT NULL,
+    params     TEXT NOT NULL,
+    sent_at    BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    taken_in   BIGINT,
+    reply      TEXT
+);
+CREATE INDEX commands_open ON commands (host, number) WHERE reply IS NULL;
 
 CREATE TABLE trees (
     id         TEXT PRIMARY KEY,
@@ -75,12 +124,14 @@ CREATE TABLE sessions (
     cost_usd    DOUBLE PRECISION NOT NULL DEFAULT 0,
     woken_to    BIGINT NOT NULL DEFAULT 0,
     title       TEXT,
-    archived_at BIGINT
+    archived_at BIGINT,
+    host        TEXT REFERENCES hosts (name)
 );
 CREATE INDEX sessions_living ON sessions (ordinal) WHERE deleted_at IS NULL;
 CREATE UNIQUE INDEX sessions_living_name ON sessions (name, answers_to) WHERE deleted_at IS NULL;
 CREATE INDEX sessions_of_tree ON sessions (tree, ordinal);
 CREATE INDEX sessions_head ON sessions (head);
+CREATE INDEX sessions_of_host ON sessions (host, ordinal) WHERE deleted_at IS NULL;
 
 CREATE TABLE runs (
     session        TEXT NOT NULL REFERENCES sessions (id),

@@ -10,6 +10,10 @@ use crate::{NewRule, TokenRow};
 pub(crate) trait AuthorityRows {
     /// Inserts a permission rule under the next number, which it returns.
     fn insert_rule(&mut self, rule: &NewRule, at: UnixSeconds) -> Stored<u64>;
+    /// How many permission rules were created and revoked so far.
+    fn rules_version(&mut self) -> Stored<u64>;
+    /// Whether a rule is not revoked.
+    fn rule_is_in_force(&self, number: u64) -> Stored<bool>;
     /// Marks a rule as revoked; returns whether it was in force.
     fn revoke_rule(&mut self, number: u64, at: UnixSeconds) -> Stored<bool>;
 

@@ -7,6 +7,7 @@
 mod approvals;
 mod authority;
 mod budgets;
+mod hosts;
 mod nodes;
 mod sessions;
 mod templates;
@@ -15,6 +16,7 @@ mod turns;
 pub(crate) use approvals::{ApprovalRows, ApprovalUpdate, CallKey, PreviousAddressee};
 pub(crate) use authority::{AuthorityRows, LogEntry};
 pub(crate) use budgets::{BudgetRows, Share};
+pub(crate) use hosts::HostRows;
 pub(crate) use nodes::{LeafNode, NewNode, NodeRows};
 pub(crate) use sessions::{NewRun, RunUpdate, SessionRows, SessionUpdate};
 pub(crate) use templates::TemplateRows;
@@ -27,11 +29,18 @@ pub(crate) type Stored<T> = Result<T, StoreError>;
 
 /// All rows of a store, inside one transaction.
 pub(crate) trait Rows:
-    SessionRows + TurnRows + ApprovalRows + BudgetRows + AuthorityRows + NodeRows + TemplateRows
+    SessionRows + TurnRows + ApprovalRows + BudgetRows + AuthorityRows + NodeRows + TemplateRows + HostRows
 {
 }
 
-impl<T: SessionRows + TurnRows + ApprovalRows + BudgetRows + AuthorityRows + NodeRows + TemplateRows> Rows
-    for T
+impl<T> Rows for T where
+    T: SessionRows
+        + TurnRows
+        + ApprovalRows
+        + BudgetRows
+        + AuthorityRows
+        + NodeRows
+        + TemplateRows
+        + HostRows
 {
 }

@@ -13,11 +13,14 @@ use crate::page::Page;
 use crate::rows::Stored;
 use crate::{AuditCheck, AuditFilter, AuditFrom, StoreError};
 
-/// The head of the audit log as the writing thread knows it: read once, then kept in memory while transactions succeed. So a log
-/// that is rewritten under a running hub breaks at the next entry.
+/// What the writing thread knows of the database: read once, then kept in memory while transactions succeed. So an audit log that is rewritten under
+/// a running hub breaks at the next entry.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Chain {
+    /// The head of the audit log.
     head: Option<AuditHead>,
+    /// How many permission rules were created and revoked.
+    rules_version: Option<u64>,
 }
 
 impl Chain {
@@ -32,6 +35,19 @@ impl Chain {
 
     pub(crate) fn append(&mut self, head: &AuditHead) {
         self.head = Some(head.clone());
+    }
+
+    pub(crate) fn rules_version(&self) -> Option<u64> {
+        self.rules_version
+    }
+
+    pub(crate) fn set_rules_version(&mut self, version: u64) {
+        self.rules_version = Some(version);
+    }
+
+    /// A rule is created or revoked: the version is read again.
+    pub(crate) fn rules_changed(&mut self) {
+        self.rules_version = None;
     }
 }
 

@@ -6,9 +6,19 @@ use super::columns::{Json, Text, Word};
 use super::{ColumnRef, Database, Row, statements};
 use crate::domain::tokens::is_unexpired;
 use crate::rows::Stored;
-use crate::{NewRule, RuleRow, TemplateRow, TokenRow};
+use crate::{NewRule, RuleRow, RulesInForce, TemplateRow, TokenRow};
 
-pub(crate) fn rules(database: &dyn Database) -> Stored<Vec<RuleRow>> {
+/// How many permission rules were created and revoked so far. No rule is ever deleted.
+pub(crate) fn rules_version(database: &dyn Database) -> Stored<u64> {
+    database.value(statements::RULES_VERSION, ())
+}
+
+pub(crate) fn rules(database: &dyn Database) -> Stored<RulesInForce> {
+    let _snapshot = database.snapshot()?;
+    Ok(RulesInForce { version: rules_version(database)?, rules: rules_in_force(database)? })
+}
+
+fn rules_in_force(database: &dyn Database) -> Stored<Vec<RuleRow>> {
     database.all(statements::RULES, (), |row| {
         Ok(RuleRow {
             number: row.get("number")?,

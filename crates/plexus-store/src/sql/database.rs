@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use super::columns::{Column, FromColumn, ToColumn};
-use crate::StoreError;
 use crate::rows::Stored;
+use crate::{Committed, StoreError};
 
 /// A connection to a database. A statement has numbered parameters (`?1`) and is prepared once per connection.
 pub(crate) trait Database {
@@ -18,8 +18,18 @@ pub(crate) trait Database {
     /// Begins a transaction that writes. No other transaction writes until it has ended.
     fn begin(&self) -> Stored<()>;
 
+    /// Whether the transaction before this one was of this store too. If not, another hub may have changed anything.
+    fn follows_own(&self) -> bool {
+        true
+    }
+
     /// Commits the transaction.
     fn commit(&self) -> Result<(), CommitError>;
+
+    /// Records what the transaction has changed for other hubs that share the database.
+    fn log(&self, _committed: &mut dyn Iterator<Item = &Committed>) -> Stored<()> {
+        Ok(())
+    }
 
     /// Executes a statement whose result nobody needs. A database may do so later, but in the order of the statements, and before COMMIT. A
     /// failure is returned by this call, by a later one, or by [`Database::wait_for_queued`].
@@ -81,6 +91,22 @@ pub(crate) struct Dialect {
     pub(crate) indexed_text: fn(String) -> String,
     /// Adds node `?1` with text `?2` to the search index.
     pub(crate) add_to_index: &'static str,
+    /// The statements for hosts, if hubs can share the database.
+    pub(crate) hosts: Option<HostStatements>,
+}
+
+/// The statements for host `?1`.
+pub(crate) struct HostStatements {
+    /// Its state.
+    pub(crate) state: &'static str,
+    /// Sets its state to `?2`.
+    pub(crate) set_state: &'static str,
+    /// Raises its epoch.
+    pub(crate) fence: &'static str,
+    /// Its sessions that are not deleted, oldest first.
+    pub(crate) sessions: &'static str,
+    /// Its pending approvals, oldest first.
+    pub(crate) pending_approvals: &'static str,
 }
 
 /// A row of a result.

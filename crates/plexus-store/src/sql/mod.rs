@@ -19,7 +19,7 @@ mod store;
 mod timing;
 mod writer;
 
-pub(crate) use database::{ColumnRef, Columns, CommitError, Database, Dialect, EachRow, Row};
+pub(crate) use database::{ColumnRef, Columns, CommitError, Database, Dialect, EachRow, HostStatements, Row};
 pub(crate) use rows::SqlRows;
 pub(crate) use source::{Connection, Source};
 pub use store::SqlStore;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use plexus_protocol::{Approval, ApprovalId, ApprovalKind, AskedOf, SessionId, UnixSeconds};
+use plexus_protocol::{Approval, ApprovalId, ApprovalKind, AskedOf, HostName, SessionId, UnixSeconds};
 use serde::Deserialize;
 
 use serde_json::Value;
@@ -121,8 +121,8 @@ pub(crate) fn run(database: &dyn Database, key: RunKey) -> Stored<Option<RunRow>
     database.one(statements::RUN, (Text(key.session), key.run), run_row)
 }
 
-pub(crate) fn open_runs(database: &dyn Database) -> Stored<Vec<RunRow>> {
-    database.all(statements::OPEN_RUNS, (), run_row)
+pub(crate) fn open_runs(database: &dyn Database, host: Option<&HostName>) -> Stored<Vec<RunRow>> {
+    database.all(statements::OPEN_RUNS, [host.map(HostName::as_str)], run_row)
 }
 
 pub(crate) fn run_of_token(database: &dyn Database, token_hash: &str) -> Stored<Option<RunRow>> {
@@ -276,6 +276,7 @@ pub(crate) fn old_records(
 
 pub(crate) fn finished_runs(
     database: &dyn Database,
+    host: Option<&HostName>,
     after: Option<FinishedRun>,
     limit: u64,
 ) -> Stored<Vec<FinishedRun>> {
@@ -283,13 +284,17 @@ pub(crate) fn finished_runs(
         Some(FinishedRun { key, ended_at, .. }) => (int(ended_at), key.session.to_string(), key.run),
         None => (-1, String::new(), 0),
     };
-    database.all(statements::FINISHED_RUNS, (ended_at, session, run, int(limit)), |row| {
-        Ok(FinishedRun {
-            key: RunKey { session: row.get::<Text<_>>("session")?.0, run: row.get("run")? },
-            ended_at: row.get("ended_at")?,
-            session_deleted_at: row.get("deleted_at")?,
-        })
-    })
+    database.all(
+        statements::FINISHED_RUNS,
+        (ended_at, session, run, int(limit), host.map(HostName::as_str)),
+        |row| {
+            Ok(FinishedRun {
+                key: RunKey { session: row.get::<Text<_>>("session")?.0, run: row.get("run")? },
+                ended_at: row.get("ended_at")?,
+                session_deleted_at: row.get("deleted_at")?,
+            })
+        },
+    )
 }
 
 fn session_row(row: &Row<'_>) -> Stored<SessionRow> {
@@ -309,6 +314,7 @@ fn session_row(row: &Row<'_>) -> Stored<SessionRow> {
         woken_to: row.get("woken_to")?,
         title: row.get("title")?,
         archived_at: row.get("archived_at")?,
+        host: row.get::<Option<Word<_>>>("host")?.map(|host| host.0),
     })
 }
 
@@ -347,6 +353,7 @@ fn approval_row(row: &Row<'_>) -> Stored<ApprovalRow> {
     Ok(ApprovalRow {
         approval: Approval {
             session_name: row.get::<Word<_>>("session_name")?.0,
+            host: row.get::<Option<Word<_>>>("host")?.map(|host| host.0),
             status: row.get::<Word<_>>("status")?.0,
             delivered_at: row.get("delivered_at")?,
             resolved_at: row.get("resolved_at")?,

@@ -38,6 +38,11 @@ pub(crate) fn last_node(database: &dyn Database) -> Stored<u64> {
 
 /// Adds the next nodes, in a transaction of its own.
 pub(crate) fn add_batch(database: &dyn Database) -> Stored<Coverage> {
+    let transaction = match database.one(database.dialect().unindexed_nodes, [1_u64], |_| Ok(()))? {
+        Some(()) => database.transaction()?,
+        None => return Ok(Coverage::All),
+    };
+    // Read in the transaction: another hub may have added them meanwhile.
     let missing = database.all(database.dialect().unindexed_nodes, [BATCH], |row| {
         // A damaged node is not found, and all others are.
         let content = row.get::<Json<Value>>(1).map_or(Value::Null, |Json(content)| content);
@@ -48,7 +53,6 @@ pub(crate) fn add_batch(database: &dyn Database) -> Stored<Coverage> {
         Some(_) => Coverage::All,
         None => return Ok(Coverage::All),
     };
-    let transaction = database.transaction()?;
     for (ordinal, mut content, long) in missing {
         if long {
             put_long_texts_back(database, ordinal, &mut content)?;

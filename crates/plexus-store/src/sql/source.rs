@@ -1,5 +1,7 @@
 //! Where the connections of a store come from.
 
+use plexus_protocol::HostName;
+
 use super::Database;
 use crate::StoreError;
 
@@ -16,6 +18,11 @@ pub(crate) trait Source: Send + Sync {
 
     /// Whether a transaction was committed whose COMMIT had no answer. Afterwards it cannot be committed any more.
     fn was_committed(&self, transaction: &str) -> Result<bool, StoreError>;
+
+    /// The host of this hub, if hubs of other hosts share the database.
+    fn host(&self) -> Option<&HostName> {
+        None
+    }
 
     /// Adds the name of the database to an error that a user has to repair.
     fn named(&self, error: StoreError) -> StoreError;

@@ -10,7 +10,7 @@ macro_rules! approvals {
             "SELECT a.question, a.status, a.decision, a.resolved_at, a.delivered_at, a.run, a.turn, a.channel, \
              a.request_id, ",
             $number,
-            " AS number, s.name AS session_name FROM approvals a JOIN sessions s ON s.id = a.session ",
+            " AS number, s.name AS session_name, s.host FROM approvals a JOIN sessions s ON s.id = a.session ",
             $rest
         )
     };
@@ -51,7 +51,9 @@ pub(crate) const SET_VERDICT: &str = "UPDATE calls SET verdict = ?4 \
     WHERE session = ?1 AND run = ?2 AND tool_use_id = ?3 AND settled_at IS NULL";
 
 pub(crate) const RUN: &str = "SELECT * FROM runs WHERE session = ?1 AND run = ?2";
-pub(crate) const OPEN_RUNS: &str = "SELECT * FROM runs WHERE state <> 'ended' ORDER BY session, run";
+// A store of a single machine has no hosts: there `?1` is NULL, and so is the host of every session.
+pub(crate) const OPEN_RUNS: &str = "SELECT * FROM runs WHERE state <> 'ended' \
+    AND (SELECT s.host FROM sessions s WHERE s.id = session) IS NOT DISTINCT FROM ?1 ORDER BY session, run";
 pub(crate) const HAS_OPEN_RUN: &str =
     "SELECT EXISTS (SELECT 1 FROM runs WHERE session = ?1 AND state <> 'ended')";
 pub(crate) const RUN_OF_TOKEN: &str = "SELECT * FROM runs WHERE token_hash = ?1 AND state <> 'ended'";
@@ -91,6 +93,9 @@ pub(crate) const LIVING_CALLS: &str =
 
 pub(crate) const RUN_OF_CALL: &str = "SELECT session, run FROM calls WHERE ordinal = ?1";
 
+pub(crate) const RULES_VERSION: &str = "SELECT count(*) + count(revoked_at) FROM rules";
+pub(crate) const RULE_IS_IN_FORCE: &str =
+    "SELECT EXISTS (SELECT 1 FROM rules WHERE number = ?1 AND revoked_at IS NULL)";
 pub(crate) const RULES: &str = "SELECT * FROM rules WHERE revoked_at IS NULL ORDER BY number";
 pub(crate) const TOKENS: &str = "SELECT * FROM tokens WHERE revoked_at IS NULL ORDER BY number";
 pub(crate) const TOKENS_NAMED: &str = "SELECT * FROM tokens WHERE name = ?1 AND revoked_at IS NULL";
@@ -134,7 +139,7 @@ pub(crate) const OLD_CALLS: &str = "SELECT c.ordinal FROM calls c \
 pub(crate) const FINISHED_RUNS: &str = "SELECT r.session, r.run, r.ended_at, s.deleted_at FROM runs r \
     JOIN sessions s ON s.id = r.session \
     WHERE r.ended_at IS NOT NULL AND r.files = 'kept' AND (r.ended_at, r.session, r.run) > (?1, ?2, ?3) \
-    ORDER BY r.ended_at, r.session, r.run LIMIT ?4";
+    AND s.host IS NOT DISTINCT FROM ?5 ORDER BY r.ended_at, r.session, r.run LIMIT ?4";
 
 pub(crate) const FIRST_EVENTS: &str = "SELECT seq, octet_length(event) FROM events \
     WHERE session = ?1 AND turn = ?2 ORDER BY seq LIMIT ?3";
@@ -281,6 +286,7 @@ pub(crate) const ALL: &[&str] = &[
     RUN_OF_CALL,
     TOKEN_OF_HASH,
     RULES,
+    RULE_IS_IN_FORCE,
     TURN,
     EVENTS,
     EVENT_COUNT,

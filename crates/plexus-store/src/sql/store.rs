@@ -19,10 +19,10 @@ use super::{Database, SqlRows, arbor_reads, audit, authority_reads, history_read
 use crate::domain;
 use crate::{
     ApprovalRow, ApprovalSpan, Arbor, AuditBound, AuditCheck, AuditFacts, AuditFilter, AuditFrom, BudgetRow,
-    CallCount, CallRow, Change, Committed, EndedTurn, EventRow, FeedRow, FinishedRun, History, Ledger,
-    Observer, OldRecords, OpenFilter, Period, PermitStream, Removable, ResumePoint, RuleRow, RunKey, RunRow,
-    SearchHit, SessionParent, SessionRow, SessionWithState, Store, StoreError, Tally, TemplateRow, TokenRow,
-    TurnRow,
+    CallCount, CallRow, Change, Committed, EndedTurn, EventRow, FeedRow, FinishedRun, Fleet, History, Ledger,
+    Observer, OldRecords, OpenFilter, Period, PermitStream, Removable, ResumePoint, RulesInForce, RunKey,
+    RunRow, SearchHit, SessionParent, SessionRow, SessionWithState, Store, StoreError, Tally, TemplateRow,
+    TokenRow, TurnRow,
 };
 
 /// A [`Store`] in an SQL database. Dropping it finishes the queued commits and closes the connections.
@@ -32,6 +32,7 @@ pub struct SqlStore {
     row_readers: RowReaders,
     writer: Writer,
     source: Arc<dyn Source>,
+    fleet: Option<Arc<dyn Fleet>>,
 }
 
 impl SqlStore {
@@ -47,7 +48,13 @@ impl SqlStore {
     pub(crate) fn start_with(source: Arc<dyn Source>, apply: Apply) -> Result<Self, StoreError> {
         let writer = Writer::start(Arc::clone(&source), apply)?;
         let row_readers = RowReaders::start(&source)?;
-        Ok(Self { readers: Readers::new(Arc::clone(&source)), row_readers, writer, source })
+        Ok(Self { readers: Readers::new(Arc::clone(&source)), row_readers, writer, source, fleet: None })
+    }
+
+    /// Adds the hubs that share the database.
+    pub(crate) fn with_fleet(mut self, fleet: Arc<dyn Fleet>) -> Self {
+        self.fleet = Some(fleet);
+        self
     }
 
     /// How many transactions were committed. Compared with the number of commits it shows how well they are grouped.
@@ -96,6 +103,10 @@ impl Ledger for SqlStore {
 
 #[async_trait]
 impl Store for SqlStore {
+    fn fleet(&self) -> Option<&Arc<dyn Fleet>> {
+        self.fleet.as_ref()
+    }
+
     async fn session(&self, id: SessionId) -> Result<Option<SessionRow>, StoreError> {
         self.row_readers.read(move |database| reads::session(database, id)).await
     }
@@ -126,7 +137,8 @@ impl Store for SqlStore {
     }
 
     async fn open_runs(&self) -> Result<Vec<RunRow>, StoreError> {
-        self.readers.read(reads::open_runs).await
+        let host = self.source.host().cloned();
+        self.readers.read(move |database| reads::open_runs(database, host.as_ref())).await
     }
 
     async fn run_of_token(&self, token_hash: &str) -> Result<Option<RunRow>, StoreError> {
@@ -134,7 +146,7 @@ impl Store for SqlStore {
         self.row_readers.read(move |database| reads::run_of_token(database, &token_hash)).await
     }
 
-    async fn rules(&self) -> Result<Vec<RuleRow>, StoreError> {
+    async fn rules(&self) -> Result<RulesInForce, StoreError> {
         self.readers.read(authority_reads::rules).await
     }
 
@@ -235,7 +247,8 @@ impl Store for SqlStore {
         after: Option<FinishedRun>,
         limit: u64,
     ) -> Result<Vec<FinishedRun>, StoreError> {
-        self.readers.read(move |database| reads::finished_runs(database, after, limit)).await
+        let host = self.source.host().cloned();
+        self.readers.read(move |database| reads::finished_runs(database, host.as_ref(), after, limit)).await
     }
 }
 

@@ -55,6 +55,14 @@ struct Commit {
 
 type Answer = Result<Committed, StoreError>;
 
+/// Commits that share a transaction.
+#[derive(Default)]
+struct Group {
+    commits: Vec<Commit>,
+    /// Whether the thread ends after it.
+    is_last: bool,
+}
+
 impl Writer {
     /// Starts the thread.
     pub(crate) fn start(source: Arc<dyn Source>, apply: Apply) -> Result<Self, StoreError> {
@@ -200,22 +208,10 @@ impl Writing {
             };
             match next {
                 Ok(first) => {
-                    let mut group = Vec::new();
-                    let mut open = true;
-                    for job in iter::once(first).chain(jobs.try_iter()) {
-                        match job {
-                            Job::Commit(commit) => group.push(commit),
-                            Job::CompleteIndex(reply) => {
-                                self.index.searches.push(Search { last_node: None, reply });
-                            }
-                            Job::Close => {
-                                open = false;
-                                break;
-                            }
-                        }
-                    }
-                    self.write(group);
-                    if !open {
+                    let mut group = Group::default();
+                    self.gather(iter::once(first).chain(jobs.try_iter()), &mut group);
+                    self.write(&mut group, jobs);
+                    if group.is_last {
                         return;
                     }
                     if self.index.is_due() {
@@ -224,6 +220,20 @@ impl Writing {
                 }
                 Err(mpsc::RecvTimeoutError::Timeout) => self.add_to_index(),
                 Err(mpsc::RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// Adds jobs to a group, up to the end of the thread.
+    fn gather(&mut self, jobs: impl Iterator<Item = Job>, group: &mut Group) {
+        for job in jobs {
+            match job {
+                Job::Commit(commit) => group.commits.push(commit),
+                Job::CompleteIndex(reply) => self.index.searches.push(Search { last_node: None, reply }),
+                Job::Close => {
+                    group.is_last = true;
+                    return;
+                }
             }
         }
     }
@@ -252,14 +262,20 @@ impl Writing {
         added.unwrap_or_else(|_| Err(panicked()))
     }
 
-    fn write(&mut self, group: Vec<Commit>) {
-        if group.is_empty() {
+    fn write(&mut self, group: &mut Group, jobs: &mpsc::Receiver<Job>) {
+        if group.commits.is_empty() {
             return;
         }
         self.index.behind_since.get_or_insert_with(Instant::now);
+        let begun = self.begin();
+        // A database that other hubs share may have let this one wait. The commits that arrived meanwhile do not have to wait again.
+        if !group.is_last {
+            self.gather(jobs.try_iter(), group);
+        }
+        let group = std::mem::take(&mut group.commits);
         mark_each("commit_started", &group);
         // No result is sent before COMMIT returns: a refusal, too, may depend on an earlier commit of the group.
-        match self.transaction(&group) {
+        match begun.and_then(|connection| self.transaction(connection, &group)) {
             Ok(answers) => {
                 mark_each("commit_synced", &group);
                 for (commit, answer) in group.into_iter().zip(answers) {
@@ -291,8 +307,7 @@ impl Writing {
         }
     }
 
-    fn transaction(&mut self, group: &[Commit]) -> Result<Vec<Answer>, StoreError> {
-        let connection = self.begin()?;
+    fn transaction(&mut self, connection: Connection, group: &[Commit]) -> Result<Vec<Answer>, StoreError> {
         let ended = transaction(&*connection, &mut self.apply, &mut self.chain, group);
         self.put_back(connection);
         let stored = match ended {
@@ -377,6 +392,7 @@ fn transaction(
     chain: &mut Chain,
     group: &[Commit],
 ) -> Result<Vec<Answer>, Failed> {
+    forget_if_outdated(database, chain);
     let answers = match all_at_once(database, apply, chain, group)? {
         AllAtOnce::Applied(answers) => answers,
         AllAtOnce::Failed(error) if group.len() == 1 => {
@@ -386,15 +402,24 @@ fn transaction(
         AllAtOnce::Failed(_) => {
             execute(database, "ROLLBACK")?;
             database.begin()?;
+            forget_if_outdated(database, chain);
             let one_by_one = group.iter().map(|commit| savepoint(database, apply, chain, commit));
             one_by_one.collect::<Result<_, StoreError>>()?
         }
     };
+    database.log(&mut answers.iter().filter_map(|answer| answer.as_ref().ok()))?;
     mark_each("commit_applied", group);
     match database.commit() {
         Ok(()) => Ok(answers),
         Err(CommitError::NotCommitted(error)) => Err(Failed::NotStored(error)),
         Err(CommitError::Unknown(id, error)) => Err(Failed::Unknown { id, answers, error }),
+    }
+}
+
+/// Another hub may have appended to the audit log.
+fn forget_if_outdated(database: &dyn Database, chain: &mut Chain) {
+    if !database.follows_own() {
+        *chain = Chain::default();
     }
 }
 

@@ -20,6 +20,7 @@ pub(crate) const DIALECT: Dialect = Dialect {
     is_indexed: "SELECT 1 FROM node_text_docsize WHERE id = ?1",
     indexed_text: |text| text,
     add_to_index: "INSERT INTO node_text (rowid, text) VALUES (?1, ?2)",
+    hosts: None,
 };
 
 const SEARCH: &str = nodes!(

@@ -9,12 +9,12 @@ use plexus_protocol::claudecode::{Channel, McpServer, PermissionMode, PolicyName
 use plexus_protocol::worktree::Worktree;
 use plexus_protocol::{
     Approval, ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decider, Decision, EscalationReason,
-    EscalationStep, Event, NodeId, Object, Right, RiskKind, RiskMark, SessionId, SessionName, TreeId,
-    UnixSeconds,
+    EscalationStep, Event, HostName, NodeId, Object, Right, RiskKind, RiskMark, SessionId, SessionName,
+    TreeId, UnixSeconds,
 };
 use plexus_store::{
-    Change, Committed, ConversationStart, Durability, NewApproval, NewSession, Refusal, RunKey, RunState,
-    SessionConfig, SessionRow, SqlStore, Store, StoreError, TurnStatus,
+    Change, Committed, ConversationStart, Durability, Host, NewApproval, NewSession, PostgresAddress,
+    Refusal, RunKey, RunState, SessionConfig, SessionRow, SqlStore, Store, StoreError, TurnStatus,
 };
 use serde_json::json;
 
@@ -84,12 +84,13 @@ pub fn new_session(text: &str) -> NewSession {
         tree: TreeId::random(),
         head: NodeId::random(),
         start: ConversationStart::NewTree,
+        host: None,
     }
 }
 
 /// Creates a session and returns its id.
 pub async fn create(store: &dyn Store, text: &str) -> SessionId {
-    let new = new_session(text);
+    let new = NewSession { host: store.host().cloned(), ..new_session(text) };
     let id = new.id;
     commit(store, Change::CreateSession(Box::new(new))).await;
     id
@@ -152,6 +153,7 @@ pub fn question(session: SessionId, turn: u64, tool_use_id: &str) -> NewApproval
             session_id: session,
             session_name: name("as-it-was-when-asked"),
             session_path: None,
+            host: None,
             kind: ApprovalKind::Tool,
             tool_name: "Bash".to_owned(),
             tool_use_id: tool_use_id.to_owned(),
@@ -230,6 +232,20 @@ pub fn allows(approval: ApprovalId) -> Change {
 /// The operator denies the call.
 pub fn denies(approval: ApprovalId) -> Change {
     Change::Resolve { approval, status: ApprovalStatus::Denied, decision: Box::new(denied()) }
+}
+
+/// A host with a machine of its own, which does not keep the number of its commits.
+pub fn host(name: &str) -> Host {
+    Host {
+        name: HostName::try_from(name.to_owned()).unwrap(),
+        machine: format!("machine-of-{name}"),
+        commit_count: "/dev/null".into(),
+    }
+}
+
+/// The store in a PostgreSQL database.
+pub fn postgres(url: &str, host: &Host) -> Result<SqlStore, StoreError> {
+    SqlStore::postgres(&PostgresAddress::parse(url).unwrap(), host)
 }
 
 /// A store in this file; the tests do not need disk syncs.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use plexus_protocol::claudecode::Channel;
 use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, Decider, Decision, SessionId};
 use plexus_store::{
-    CallIds, CallRow, Change, FeedEntry, OpenFilter, PermitStream, Refusal, Resolution, RunKey, Store,
-    StoreError, Tally, Verdict,
+    CallIds, CallInput, CallRow, Change, FeedEntry, NewRule, OpenFilter, PermitStream, Refusal, Resolution,
+    RuleAuthority, RunKey, Store, StoreError, Tally, Verdict,
 };
 use serde_json::json;
 
@@ -34,6 +34,7 @@ pub async fn a_new_approval_is_reported_in_its_turn_and_to_its_addressee(store: 
 
     let mut shown = new.approval.clone();
     shown.session_name = name("a");
+    shown.host = store.host().cloned();
     let read = store.approval(id).await.unwrap().unwrap();
     for row in [&made.approvals[0], &read] {
         assert_eq!(row.approval, shown);
@@ -304,4 +305,67 @@ pub async fn sessions_and_pending_approvals_are_counted(store: Arc<dyn Store>) {
     commit(&*store, Change::DeleteSession(second)).await;
     let tally = store.tally().await.unwrap();
     assert_eq!(tally, Tally { sessions: 1, open_approvals: 2, oldest_open: Some(80) });
+}
+
+fn allow_rule() -> NewRule {
+    NewRule {
+        session: None,
+        entry: json!({"rule": "Bash"}),
+        expires_at: None,
+        authority: RuleAuthority::Root,
+        created_by: Decider::Operator,
+    }
+}
+
+/// A call that the gate has judged by this version of the rules.
+fn judged(session: SessionId, tool_use_id: &str, verdict: Verdict, rules_version: u64) -> Change {
+    let row = CallRow {
+        key: RunKey { session, run: 1 },
+        turn: 1,
+        tool_use_id: tool_use_id.to_owned(),
+        tool_name: "Bash".to_owned(),
+        digest: "digest".to_owned(),
+        request_id: "request".to_owned(),
+        summary: String::new(),
+        verdict,
+    };
+    Change::Call(Box::new(row), CallInput { rules_version, ..CallInput::default() })
+}
+
+pub async fn a_call_is_not_allowed_by_rules_that_have_changed(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    let created = commit(&*store, Change::CreateRule(Box::new(allow_rule()))).await;
+    assert_eq!((created.rules_version, store.rules().await.unwrap().version), (Some(1), 1));
+    let allow = || Verdict::Allow { reason: "rule 1".to_owned() };
+    let current = commit(&*store, judged(session, "current", allow(), 1)).await;
+    assert!(current.outdated_calls.is_empty());
+
+    let revoked = commit(&*store, Change::RevokeRule { number: 1, by: Decider::Operator }).await;
+    assert_eq!(revoked.rules_version, Some(2));
+    for (id, verdict) in [("allowed", allow()), ("unmentioned", Verdict::NoOpinion)] {
+        let outdated = commit(&*store, judged(session, id, verdict, 1)).await;
+        assert!(outdated.is_outdated(id), "{id}");
+    }
+    let denied = Verdict::Deny { reason: "a rule".to_owned() };
+    assert!(commit(&*store, judged(session, "denied", denied, 1)).await.outdated_calls.is_empty());
+    let stored = store.calls_without_result(RunKey { session, run: 1 }).await.unwrap();
+    let verdict = |id: &str| &stored.iter().find(|call| call.tool_use_id == id).unwrap().verdict;
+    assert_eq!(*verdict("current"), allow());
+    assert!(matches!(verdict("allowed"), Verdict::Ask { .. }));
+    assert!(matches!(verdict("unmentioned"), Verdict::Ask { .. }));
+    assert!(matches!(verdict("denied"), Verdict::Deny { .. }));
+    // A refused commit changes no version.
+    refused(&*store, Change::RevokeRule { number: 1, by: Decider::Operator }).await;
+    assert!(commit(&*store, judged(session, "last", allow(), 2)).await.outdated_calls.is_empty());
+}
+
+pub async fn a_revoked_rule_allows_no_open_approval(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    let id = ask(&*store, question(session, 1, "t")).await;
+    commit(&*store, Change::CreateRule(Box::new(allow_rule()))).await;
+    commit(&*store, Change::RevokeRule { number: 1, by: Decider::Operator }).await;
+    let decision = Box::new(Decision { rule: Some(1), by: Decider::Hub, ..allowed() });
+    let allow = Change::Resolve { approval: id, status: ApprovalStatus::Allowed, decision };
+    assert!(matches!(refused(&*store, allow).await, Refusal::NoSuchRule(1)));
+    assert_eq!(store.approval(id).await.unwrap().unwrap().approval.status, ApprovalStatus::Pending);
 }

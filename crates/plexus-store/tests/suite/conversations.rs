@@ -55,6 +55,7 @@ async fn fork(store: &dyn Store, original: SessionId, named: &str, at: NodeId) -
         tree,
         head: at,
         start: ConversationStart::Forked,
+        host: None,
     };
     commit(store, Change::CreateSession(Box::new(new))).await;
     id

@@ -16,7 +16,7 @@ use crate::error::ExpectedError;
 use crate::hub::{HubClient, JsonArg, block_on};
 use crate::output;
 use crate::plural::counted;
-use crate::settings::{self, DataDirArg};
+use crate::settings::{self, DataDirArg, StoreArgs};
 use crate::terminal::one_line;
 use claude::ChosenBy;
 use hub::RunningHub;
@@ -102,7 +102,13 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), ExpectedError> {
 
 fn check_all(args: &DoctorArgs) -> Result<Vec<Finding>, ExpectedError> {
     let dir = args.data_dir.resolve()?;
-    let serve = ServeArgs { listen: None, data_dir: args.data_dir.clone(), claude: None, background: false };
+    let serve = ServeArgs {
+        listen: None,
+        data_dir: args.data_dir.clone(),
+        store: StoreArgs::from_environment(),
+        claude: None,
+        background: false,
+    };
     let given = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let unusable = |why: String| {
         vec![problem("settings", why, "fix plexus.toml or the variable; see docs/configuration.md")]

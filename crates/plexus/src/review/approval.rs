@@ -73,8 +73,12 @@ pub(crate) fn title(approval: &Approval) -> String {
 }
 
 fn head(approval: &Approval, now: u64) -> Vec<Row> {
+    let place = match &approval.host {
+        Some(host) => format!("on {host}, in "),
+        None => "in ".to_owned(),
+    };
     let mut rows =
-        vec![Row::new(Tone::Strong, &title(approval)), Row::exact(Tone::Dim, "in ", &approval.cwd)];
+        vec![Row::new(Tone::Strong, &title(approval)), Row::exact(Tone::Dim, place, &approval.cwd)];
     if let Some(reason) = &approval.reason {
         rows.push(Row::exact(Tone::Dim, "because: ", reason));
     }

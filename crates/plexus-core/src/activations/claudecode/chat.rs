@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use plexus_protocol::claudecode::{ChatParams, PollResult};
-use plexus_protocol::{Error, ErrorKind, MAX_TEXT_BYTES, Object};
+use plexus_protocol::claudecode::{ChatAsyncResult, ChatParams, PollResult};
+use plexus_protocol::{Error, ErrorKind, HostName, MAX_TEXT_BYTES, Object};
 use plexus_store::SessionRow;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::mpsc::Sender;
 
 use super::chat_async::{check_prompt, prompt_format};
@@ -35,13 +35,15 @@ pub(super) fn method() -> Method {
 
 async fn chat(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<PollResult, Error> {
     check_prompt(&params.prompt)?;
+    let session =
+        access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
+    let other_host = session.host.clone().filter(|host| !hub.is_own(Some(host)));
+    let for_other_host = other_host.map(|host| (host, json!(params)));
     let prompt = Prompt {
         format: prompt_format(&caller, params.expand)?,
         text: params.prompt,
         attachments: attachments::given(&caller.principal, params.attachments)?,
     };
-    let session =
-        access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     if session.config.loopback_enabled && decides_between_calls(&caller) {
         let message = "this call would wait for approvals that you have to answer. Start the turn with \
             claudecode_chat_async, answer its approvals with loopback_wait and loopback_respond, and read its \
@@ -51,7 +53,10 @@ async fn chat(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<Pol
     let mut signal = hub.commits().signals().subscribe(Topic::Session(session.id));
     // Follows the session from before the prompt, so that no delta is missed.
     let mut follower = hub.follow().follow_found(&session, None).await?;
-    let turn = hub.session(session.id).prompt(prompt).await?;
+    let turn = match for_other_host {
+        None => hub.session(session.id).prompt(prompt).await?,
+        Some((host, params)) => prompt_on(&hub, &caller, &host, params).await?,
+    };
     if let Some(notify) = &caller.notify {
         follower.go_to(EventCursor { turn, seq: 0 });
         while let Some(update) = follower.next_of(turn).await? {
@@ -63,6 +68,14 @@ async fn chat(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<Pol
     }
     let turn = EventRange { turn, from: 0, limit: u64::from(u32::MAX), max_bytes: MAX_TEXT_BYTES };
     Ok(whole(read(&hub, &caller, &session, &turn).await?))
+}
+
+/// Has the turn started by the hub of another host. Its events come from the store.
+async fn prompt_on(hub: &Hub, caller: &Admitted, host: &HostName, params: Value) -> Result<u64, Error> {
+    let reply = hub.call_on(host, caller, "claudecode.chat_async", params).await?;
+    let unreadable = |error| Error::new(ErrorKind::Internal, format!("the reply cannot be read: {error}"));
+    let ChatAsyncResult::Started { turn, .. } = serde_json::from_value(reply).map_err(unreadable)?;
+    Ok(turn)
 }
 
 /// Whether the caller cannot answer approvals while this call waits. An agent makes one call at a time. Other callers answer on a

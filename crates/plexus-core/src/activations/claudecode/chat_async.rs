@@ -10,7 +10,7 @@ use crate::attachments;
 use crate::callers::access::{self, Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
-use crate::method::Audience;
+use crate::method::{Audience, IfUnreachable, Subject};
 use crate::session::{Prompt, PromptFormat};
 
 pub(super) fn method() -> Method {
@@ -21,6 +21,7 @@ pub(super) fn method() -> Method {
         Needs::Act,
         chat_async,
     )
+    .on_host_of(Subject::Session, IfUnreachable::Fail)
 }
 
 async fn chat_async(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<ChatAsyncResult, Error> {

@@ -13,7 +13,7 @@ use crate::attachments::Attachments;
 use crate::audit::session_audit;
 use crate::callers::access::{self, Admitted, Needs};
 use crate::hub::Method;
-use crate::method::Audience;
+use crate::method::{Audience, IfUnreachable, Subject};
 use crate::session::{COMPACT, Prompt, PromptFormat};
 
 /// The maximum length of the instructions.
@@ -27,6 +27,7 @@ pub(super) fn method() -> Method {
         Needs::Act,
         compact,
     )
+    .on_host_of(Subject::Session, IfUnreachable::Fail)
 }
 
 async fn compact(hub: Arc<Hub>, caller: Admitted, params: CompactParams) -> Result<ChatAsyncResult, Error> {

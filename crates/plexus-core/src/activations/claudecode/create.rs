@@ -11,7 +11,7 @@ use plexus_protocol::budget::Budget;
 use plexus_protocol::claudecode::{CreateParams, CreateResult, ImportedConfig, PolicyName, TrustedProject};
 use plexus_protocol::policy::RuleGiven;
 use plexus_protocol::worktree::{Isolation, WorktreeIsolation};
-use plexus_protocol::{AttachmentGiven, Error, ErrorKind, NodeId, Principal, SessionId, TreeId};
+use plexus_protocol::{AttachmentGiven, Error, ErrorKind, HostName, NodeId, Principal, SessionId, TreeId};
 use plexus_store::{Change, ConversationStart, NewSession, OnBehalf, Refusal, SessionConfig, StoreError};
 use tokio_util::sync::CancellationToken;
 
@@ -26,7 +26,7 @@ use crate::errors::store_error;
 use crate::hooks;
 use crate::hub::Method;
 use crate::loading::{self, Loaded, LoadedProject, Trust};
-use crate::method::Audience;
+use crate::method::{Audience, IfUnreachable, Subject};
 use crate::policy::NamedPolicy;
 use crate::policy::RuleContext;
 use crate::policy::inheritance::{may_be_given, restrict};
@@ -44,15 +44,27 @@ pub(super) fn method() -> Method {
         Needs::Act,
         create,
     )
+    .on_host_of(Subject::Host, IfUnreachable::Fail)
 }
 
 async fn create(hub: Arc<Hub>, caller: Admitted, mut params: CreateParams) -> Result<CreateResult, Error> {
+    check_host(&hub, params.host.as_ref())?;
     let template = TemplateUse::fill_in(&hub, &caller, &mut params).await?;
     let created = create_session(hub, caller, params).await;
     created.map_err(|error| match &template {
         Some(template) => template.explain(error),
         None => error,
     })
+}
+
+/// `Hub::call` sends the call to the host that is named. So another name here means that this hub has no other hosts.
+fn check_host(hub: &Hub, host: Option<&HostName>) -> Result<(), Error> {
+    match host {
+        Some(host) if !hub.is_own(Some(host)) => {
+            Err(Error::invalid("host", "this hub shares its store with no other host; omit it"))
+        }
+        _ => Ok(()),
+    }
 }
 
 async fn create_session(
@@ -111,16 +123,17 @@ async fn create_session(
         tree: TreeId::random(),
         head: NodeId::random(),
         start: ConversationStart::NewTree,
+        host: hub.store().host().cloned(),
     };
     hub.claude_version().check().await?;
     if let Some(claude_session) = params.resume {
         adopt(&hub, claude_session, &mut session).await?;
     }
     let Some(Isolation(isolation)) = params.isolation else {
-        admit(&hub, &session)?;
+        admit(&hub, &session).await?;
         return commit_session(&hub, session, resolved.changes, prompt, None).await;
     };
-    admit(&hub, &session)?;
+    admit(&hub, &session).await?;
     // If the caller disconnects, this function is dropped, but the task continues: it undoes or completes the creation.
     let disconnected = CancellationToken::new();
     let _cancel_on_drop = disconnected.clone().drop_guard();
@@ -279,9 +292,10 @@ impl Grants {
 }
 
 /// Checks the disk and the sandbox, and reserves a slot for a session that is about to be created.
-pub(super) fn admit(hub: &Hub, session: &NewSession) -> Result<(), Error> {
+pub(super) async fn admit(hub: &Hub, session: &NewSession) -> Result<(), Error> {
     hub.parts().disk.check_space(&hub.parts().metrics)?;
     hub.parts().sandbox.check()?;
+    hub.count_sessions_elsewhere().await?;
     let limits = &hub.settings().limits;
     hub.parts().reservations.reserve_session(session.id, &session.answers_to, limits).map_err(|limit| {
         hub.parts().metrics.refused(limit);

@@ -15,7 +15,7 @@ use crate::audit::session_audit;
 use crate::callers::access::{self, Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
-use crate::method::Audience;
+use crate::method::{Audience, IfUnreachable, Subject};
 use plexus_book::kill_point;
 
 pub(super) fn method() -> Method {
@@ -27,12 +27,14 @@ pub(super) fn method() -> Method {
         Needs::Act,
         delete,
     )
+    .on_host_of(Subject::Session, IfUnreachable::ExecuteHereIfLost)
 }
 
 async fn delete(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<DeleteResult, Error> {
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
-    let below = stop_tree(&hub, &session, "the session was deleted").await?;
+    let below = stop_tree(&hub, &caller, &session, "the session was deleted").await?;
+    let below = delete_on_other_hosts(&hub, &caller, &session, below).await?;
     // The task completes even if the caller disconnects.
     let task =
         hub.tasks().spawn(OnBehalf::current().perform(delete_all(Arc::clone(&hub), caller, session, below)));
@@ -44,6 +46,33 @@ async fn delete(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Resul
     })
 }
 
+/// Has the sessions below that run on other hosts deleted there, with everything below them. Returns those that are left.
+async fn delete_on_other_hosts(
+    hub: &Arc<Hub>,
+    caller: &Admitted,
+    session: &SessionRow,
+    below: Vec<SessionRow>,
+) -> Result<Vec<SessionRow>, Error> {
+    let lost = hub.lost_hosts().await?;
+    // The sessions of a lost host are deleted here: only the store has them.
+    let elsewhere = |row: &&SessionRow| {
+        !hub.is_own(row.host.as_ref()) && !row.host.as_ref().is_some_and(|host| lost.contains(host))
+    };
+    if !below.iter().any(|row| elsewhere(&row)) {
+        return Ok(below);
+    }
+    for row in below.iter().filter(elsewhere) {
+        let Some(host) = &row.host else { continue };
+        let deleted = hub.call_on(host, caller, "claudecode.delete", json!({"session_id": row.id})).await;
+        // One that is below another of them is already deleted.
+        deleted.map(drop).or_else(|error| match error.kind {
+            ErrorKind::SessionNotFound => Ok(()),
+            _ => Err(error),
+        })?;
+    }
+    access::descendants(hub.store(), session.id).await
+}
+
 async fn delete_all(
     hub: Arc<Hub>,
     caller: Admitted,
@@ -51,7 +80,8 @@ async fn delete_all(
     below: Vec<SessionRow>,
 ) -> Result<DeleteResult, Error> {
     let all: Vec<&SessionRow> = below.iter().chain([&session]).collect();
-    for row in &all {
+    let is_own = |row: &&&SessionRow| hub.is_own(row.host.as_ref());
+    for row in all.iter().filter(is_own) {
         if let Some(worktree) = &row.config.worktree {
             hub.worktrees().note_deletion(row.id, worktree).await;
         }
@@ -62,7 +92,7 @@ async fn delete_all(
     });
     hub.commit(changes.collect()).await.map_err(store_error)?;
     kill_point("delete", "committed");
-    for row in &all {
+    for row in all.iter().filter(is_own) {
         hub.session(row.id).retire();
         hub.parts().reservations.release_session(row.id);
     }
@@ -72,7 +102,8 @@ async fn delete_all(
 }
 
 async fn delete_worktree(hub: &Hub, row: &SessionRow) -> Option<LeftWorktree> {
-    let worktree = row.config.worktree.clone()?;
+    // The files of a lost host cannot be reached.
+    let worktree = row.config.worktree.clone().filter(|_| hub.is_own(row.host.as_ref()))?;
     Some(hub.worktrees().delete_or_keep(row.id, worktree).await)
 }
 

@@ -12,7 +12,7 @@ use tokio::task::JoinError;
 use crate::Hub;
 use crate::callers::access::{self, Admitted, Needs};
 use crate::hub::Method;
-use crate::method::Audience;
+use crate::method::{Audience, IfUnreachable, Subject};
 use crate::worktrees::{Shown, proposal};
 
 pub(super) fn method() -> Method {
@@ -25,6 +25,7 @@ pub(super) fn method() -> Method {
         diff,
     )
     .repeatable()
+    .on_host_of(Subject::Session, IfUnreachable::Fail)
 }
 
 async fn diff(hub: Arc<Hub>, caller: Admitted, params: DiffParams) -> Result<DiffResult, Error> {

@@ -15,7 +15,7 @@ use crate::audit::session_audit;
 use crate::callers::access::{self, Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
-use crate::method::Audience;
+use crate::method::{Audience, IfUnreachable, Subject};
 use crate::{Hub, budget_requests};
 use plexus_book::kill_point;
 
@@ -30,6 +30,7 @@ pub(super) fn method() -> Method {
         Needs::Act,
         fork,
     )
+    .on_host_of(Subject::Session, IfUnreachable::Fail)
 }
 
 async fn fork(hub: Arc<Hub>, caller: Admitted, params: ForkParams) -> Result<ForkResult, Error> {
@@ -51,9 +52,10 @@ async fn fork(hub: Arc<Hub>, caller: Admitted, params: ForkParams) -> Result<For
         tree: original.tree,
         head,
         start: ConversationStart::Forked,
+        host: hub.store().host().cloned(),
     };
     hub.claude_version().check().await?;
-    admit(&hub, &session)?;
+    admit(&hub, &session).await?;
     let (id, head) = (session.id, Position { tree_id: session.tree, node_id: session.head });
     let rules = hub.policy().in_force.of_session(original.id).into_iter();
     let rules = rules.map(|rule| Change::CreateRule(Box::new(NewRule { session: Some(id), ..rule })));

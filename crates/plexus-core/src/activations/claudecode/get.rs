@@ -12,7 +12,7 @@ use crate::callers::access::{self, Admitted, Needs};
 use crate::errors::session_not_found;
 use crate::hub::Method;
 use crate::loading;
-use crate::method::Audience;
+use crate::method::{Audience, IfUnreachable, Subject};
 use crate::view::session_view;
 
 pub(super) fn method() -> Method {
@@ -24,6 +24,7 @@ pub(super) fn method() -> Method {
         get,
     )
     .repeatable()
+    .on_host_of(Subject::Session, IfUnreachable::ExecuteHere)
 }
 
 async fn get(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<GetResult, Error> {
@@ -35,6 +36,10 @@ async fn get(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<G
     let mut seen = access::visible_sessions(hub.store(), &caller).await?.into_iter();
     let seen = seen.find(|seen| seen.session.row.id == id).ok_or_else(|| session_not_found(id))?;
     let mut view = session_view(seen, &hub.parts().keepers);
+    if !hub.is_own(session.host.as_ref()) {
+        // Its host is unreachable, and so are its files.
+        return Ok(GetResult::Ok { session: view });
+    }
     hub.parts().sandbox.show(&mut view, &RunDir::new(hub.settings().run_dir(latest)));
     view.loads = loading::shown(hub.files(), &hub.parts().user_settings, &session.config).await;
     if let Some(worktree) = worktree {

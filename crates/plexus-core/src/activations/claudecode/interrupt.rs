@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use plexus_protocol::Error;
 use plexus_protocol::claudecode::{DoneResult, SessionParams};
+use plexus_store::SessionRow;
 use serde_json::json;
 
 use crate::Hub;
 use crate::audit::session_audit;
 use crate::callers::access::{self, Admitted, Needs};
 use crate::hub::Method;
-use crate::method::Audience;
+use crate::method::{Audience, IfUnreachable, Subject};
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -22,6 +23,7 @@ pub(super) fn method() -> Method {
         interrupt,
     )
     .repeatable()
+    .on_host_of(Subject::Session, IfUnreachable::Fail)
 }
 
 async fn interrupt(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<DoneResult, Error> {
@@ -37,10 +39,18 @@ async fn interrupt(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Re
     // The session comes first, so that it gives its descendants no more work.
     hub.session(session.id).interrupt().await;
     let below = access::descendants(hub.store(), session.id).await?;
-    futures::future::join_all(below.iter().map(|child| {
-        let handle = hub.session(child.id);
-        async move { handle.interrupt().await }
-    }))
-    .await;
+    let interrupted =
+        futures::future::join_all(below.iter().map(|child| interrupt_below(&hub, &caller, child))).await;
+    interrupted.into_iter().collect::<Result<(), Error>>()?;
     Ok(DoneResult::Ok { session_id: session.id })
+}
+
+async fn interrupt_below(hub: &Arc<Hub>, caller: &Admitted, child: &SessionRow) -> Result<(), Error> {
+    match child.host.as_ref().filter(|host| !hub.is_own(Some(host))) {
+        None => hub.session(child.id).interrupt().await,
+        Some(host) => {
+            hub.call_on(host, caller, "claudecode.interrupt", json!({"session_id": child.id})).await?;
+        }
+    }
+    Ok(())
 }

@@ -13,7 +13,7 @@ use crate::Hub;
 use crate::audit::session_audit;
 use crate::callers::access::{self, Admitted, Needs};
 use crate::hub::Method;
-use crate::method::Audience;
+use crate::method::{Audience, IfUnreachable, Subject};
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -24,6 +24,7 @@ pub(super) fn method() -> Method {
         keep_branch,
     )
     .repeatable()
+    .on_host_of(Subject::Session, IfUnreachable::Fail)
 }
 
 async fn keep_branch(

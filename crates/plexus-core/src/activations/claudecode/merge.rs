@@ -16,7 +16,7 @@ use super::diff::{check_author, completed, worktree_of};
 use crate::Hub;
 use crate::callers::access::{self, Admitted, Needs};
 use crate::hub::Method;
-use crate::method::Audience;
+use crate::method::{Audience, IfUnreachable, Subject};
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -27,6 +27,7 @@ pub(super) fn method() -> Method {
         Needs::Rule,
         merge,
     )
+    .on_host_of(Subject::Session, IfUnreachable::Fail)
 }
 
 async fn merge(hub: Arc<Hub>, caller: Admitted, params: MergeParams) -> Result<MergeResult, Error> {

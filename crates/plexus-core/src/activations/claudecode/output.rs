@@ -14,7 +14,7 @@ use crate::Hub;
 use crate::callers::access::{self, Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
-use crate::method::Audience;
+use crate::method::{Audience, IfUnreachable, Subject};
 use crate::raw_line;
 
 const DEFAULT_LIMIT: u64 = 100;
@@ -31,6 +31,7 @@ pub(super) fn method() -> Method {
         output,
     )
     .repeatable()
+    .on_host_of(Subject::Session, IfUnreachable::Fail)
 }
 
 async fn output(hub: Arc<Hub>, caller: Admitted, params: OutputParams) -> Result<OutputResult, Error> {

@@ -10,7 +10,7 @@ use crate::Hub;
 use crate::attachments;
 use crate::callers::access::{self, Admitted, Needs};
 use crate::hub::Method;
-use crate::method::Audience;
+use crate::method::{Audience, IfUnreachable, Subject};
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -20,6 +20,7 @@ pub(super) fn method() -> Method {
         Needs::Act,
         send,
     )
+    .on_host_of(Subject::Session, IfUnreachable::Fail)
 }
 
 async fn send(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<SendResult, Error> {

@@ -11,7 +11,7 @@ use crate::Hub;
 use crate::audit::session_audit;
 use crate::callers::access::{self, Admitted, Needs};
 use crate::hub::Method;
-use crate::method::Audience;
+use crate::method::{Audience, IfUnreachable, Subject};
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -22,6 +22,7 @@ pub(super) fn method() -> Method {
         set_model,
     )
     .repeatable()
+    .on_host_of(Subject::Session, IfUnreachable::Fail)
 }
 
 async fn set_model(hub: Arc<Hub>, caller: Admitted, params: SetModelParams) -> Result<DoneResult, Error> {

@@ -11,7 +11,7 @@ use crate::Hub;
 use crate::audit::session_audit;
 use crate::callers::access::{self, Admitted, Needs};
 use crate::hub::Method;
-use crate::method::Audience;
+use crate::method::{Audience, IfUnreachable, Subject};
 use crate::policy::inheritance::check_mode_by;
 
 pub(super) fn method() -> Method {
@@ -23,6 +23,7 @@ pub(super) fn method() -> Method {
         set_permission_mode,
     )
     .repeatable()
+    .on_host_of(Subject::Session, IfUnreachable::Fail)
 }
 
 async fn set_permission_mode(

@@ -13,7 +13,7 @@ use crate::audit::session_audit;
 use crate::callers::access::{self, Admitted, Needs};
 use crate::hub::Method;
 use crate::loading::{LoadedProject, project_view};
-use crate::method::Audience;
+use crate::method::{Audience, IfUnreachable, Subject};
 use crate::policy::inheritance::may_be_given;
 
 pub(super) fn method() -> Method {
@@ -25,6 +25,7 @@ pub(super) fn method() -> Method {
         Needs::Rule,
         trust_project,
     )
+    .on_host_of(Subject::Session, IfUnreachable::Fail)
 }
 
 async fn trust_project(

@@ -14,7 +14,7 @@ use super::set_permission_mode::apply_mode;
 use crate::Hub;
 use crate::callers::access::{self, Admitted, Needs};
 use crate::hub::Method;
-use crate::method::Audience;
+use crate::method::{Audience, IfUnreachable, Subject};
 use crate::policy::inheritance::check_mode_by;
 
 pub(super) fn method() -> Method {
@@ -26,6 +26,7 @@ pub(super) fn method() -> Method {
         Needs::Act,
         update,
     )
+    .on_host_of(Subject::Session, IfUnreachable::Fail)
 }
 
 async fn update(hub: Arc<Hub>, caller: Admitted, params: UpdateParams) -> Result<UpdateResult, Error> {

@@ -12,7 +12,7 @@ use crate::errors::store_error;
 use crate::escalation::deciders_above;
 use crate::hub::Method;
 use crate::lineage::{Lineage, lineage_of};
-use crate::method::Audience;
+use crate::method::{Audience, IfUnreachable, Subject};
 use plexus_book::now;
 
 /// The maximum length of an opinion, in bytes.
@@ -26,6 +26,7 @@ pub(super) fn method() -> Method {
         Needs::Decide,
         escalate,
     )
+    .on_host_of(Subject::Approval, IfUnreachable::Fail)
 }
 
 async fn escalate(hub: Arc<Hub>, caller: Admitted, params: EscalateParams) -> Result<EscalateResult, Error> {

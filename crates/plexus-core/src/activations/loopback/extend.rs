@@ -12,7 +12,7 @@ use crate::audit::session_audit;
 use crate::callers::access::{self, Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
-use crate::method::Audience;
+use crate::method::{Audience, IfUnreachable, Subject};
 use plexus_book::now;
 
 pub(super) fn method() -> Method {
@@ -23,6 +23,7 @@ pub(super) fn method() -> Method {
         Needs::Decide,
         extend,
     )
+    .on_host_of(Subject::Approval, IfUnreachable::Fail)
 }
 
 async fn extend(hub: Arc<Hub>, caller: Admitted, params: ExtendParams) -> Result<ExtendResult, Error> {

@@ -13,7 +13,7 @@ use crate::callers::access::{self, Admitted, Needs};
 use crate::callers::names::Paths;
 use crate::errors::store_error;
 use crate::hub::Method;
-use crate::method::Audience;
+use crate::method::{Audience, IfUnreachable, Subject};
 use crate::view;
 
 pub(super) fn method() -> Method {
@@ -26,6 +26,7 @@ pub(super) fn method() -> Method {
         get,
     )
     .repeatable()
+    .on_host_of(Subject::Approval, IfUnreachable::ExecuteHere)
 }
 
 async fn get(hub: Arc<Hub>, caller: Admitted, params: GetParams) -> Result<GetResult, Error> {
@@ -34,7 +35,11 @@ async fn get(hub: Arc<Hub>, caller: Admitted, params: GetParams) -> Result<GetRe
         Some(true) => (
             Some(purpose(hub.store(), &caller, &row).await?),
             Some(similar(hub.store(), &caller, &row).await?),
-            target_file(hub.files(), &caller, &row.approval).await,
+            match hub.is_own(row.approval.host.as_ref()) {
+                true => target_file(hub.files(), &caller, &row.approval).await,
+                // Its host is unreachable, and so are its files.
+                false => None,
+            },
         ),
         Some(false) | None => (None, None, None),
     };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plexus_protocol::loopback::{Answer, Answered, RespondParams, WaitParams};
-use plexus_protocol::{Error, ErrorKind};
+use plexus_protocol::{ApprovalStatus, Error, ErrorKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::wait::wait;
 use crate::Hub;
 use crate::approvals::answer::answer;
-use crate::callers::access::{Admitted, Needs};
+use crate::callers::access::{self, Admitted, Needs};
 use crate::hub::Method;
 use crate::method::Audience;
 
@@ -45,7 +45,7 @@ async fn respond(hub: Arc<Hub>, caller: Admitted, mut params: RespondParams) -> 
             }
             several(&hub, &caller, decisions).await
         }
-        None => to_value(&answer(hub.store(), hub.policy(), hub.book(), &caller, one(params)?).await?),
+        None => to_value(&answer_on_host(&hub, &caller, one(params)?).await?),
     };
     if let Some(timeout_ms) = wait_for {
         let waited =
@@ -58,6 +58,22 @@ async fn respond(hub: Arc<Hub>, caller: Admitted, mut params: RespondParams) -> 
         result["wait"] = waited;
     }
     Ok(RespondResult(result))
+}
+
+/// Answers an approval. Only the hub of its host allows a call, because it judges paths and rules. Any hub denies one, also if that host is
+/// unreachable.
+async fn answer_on_host(hub: &Arc<Hub>, caller: &Admitted, given: Answer) -> Result<Answered, Error> {
+    if hub.store().fleet().is_some() && (given.approve || given.remember.is_some()) {
+        let (row, _) = access::find_approval(hub.store(), caller, given.approval_id).await?;
+        let is_open = row.approval.status == ApprovalStatus::Pending;
+        if let Some(host) = row.approval.host.filter(|host| is_open && !hub.is_own(Some(host))) {
+            let reply = hub.call_on(&host, caller, "loopback.respond", to_value(&given)).await?;
+            let unreadable =
+                |error| Error::new(ErrorKind::Internal, format!("the reply cannot be read: {error}"));
+            return serde_json::from_value(reply).map_err(unreadable);
+        }
+    }
+    answer(hub.store(), hub.policy(), hub.book(), caller, given).await
 }
 
 fn one(params: RespondParams) -> Result<Answer, Error> {
@@ -78,8 +94,10 @@ fn one(params: RespondParams) -> Result<Answer, Error> {
 async fn several(hub: &Arc<Hub>, caller: &Admitted, decisions: Vec<Answer>) -> Value {
     let answers = decisions.into_iter().map(|one| async {
         let approval_id = one.approval_id;
-        answer(hub.store(), hub.policy(), hub.book(), caller, one).await.unwrap_or_else(|error| {
-            Answered::Error { approval_id, error: error.kind.as_str().to_owned(), message: error.message }
+        answer_on_host(hub, caller, one).await.unwrap_or_else(|error| Answered::Error {
+            approval_id,
+            error: error.kind.as_str().to_owned(),
+            message: error.message,
         })
     });
     to_value(&futures::future::join_all(answers).await)

@@ -10,7 +10,7 @@ use crate::Hub;
 use crate::callers::access::{self, Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
-use crate::method::Audience;
+use crate::method::{Audience, IfUnreachable, Subject};
 use crate::policy::RuleContext;
 use crate::policy::view;
 
@@ -23,6 +23,7 @@ pub(super) fn method() -> Method {
         Needs::Act,
         add,
     )
+    .on_host_of(Subject::Session, IfUnreachable::Fail)
 }
 
 async fn add(hub: Arc<Hub>, caller: Admitted, params: AddParams) -> Result<AddResult, Error> {

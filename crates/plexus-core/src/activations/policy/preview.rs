@@ -9,7 +9,7 @@ use crate::Hub;
 use crate::approvals::answer::right_of;
 use crate::callers::access::{self, Admitted, Needs};
 use crate::hub::Method;
-use crate::method::Audience;
+use crate::method::{Audience, IfUnreachable, Subject};
 use crate::policy::Preview;
 
 pub(super) fn method() -> Method {
@@ -22,6 +22,7 @@ pub(super) fn method() -> Method {
         preview,
     )
     .repeatable()
+    .on_host_of(Subject::Approval, IfUnreachable::Fail)
 }
 
 async fn preview(hub: Arc<Hub>, caller: Admitted, params: PreviewParams) -> Result<PreviewResult, Error> {

@@ -8,7 +8,7 @@ use plexus_protocol::policy::{Outcome, TestParams, TestResult};
 use crate::Hub;
 use crate::callers::access::{self, Admitted, Needs};
 use crate::hub::Method;
-use crate::method::Audience;
+use crate::method::{Audience, IfUnreachable, Subject};
 use crate::policy::GateDecision;
 use crate::policy::view;
 
@@ -22,6 +22,7 @@ pub(super) fn method() -> Method {
         test,
     )
     .repeatable()
+    .on_host_of(Subject::Session, IfUnreachable::Fail)
 }
 
 async fn test(hub: Arc<Hub>, caller: Admitted, params: TestParams) -> Result<TestResult, Error> {

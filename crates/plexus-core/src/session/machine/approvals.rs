@@ -39,7 +39,8 @@ impl Machine {
     /// Decides about a call at the gate.
     pub(super) fn on_gate(&mut self, key: RunKey, request_id: &str, call: &PreToolUse, batch: &mut Batch) {
         let cwd = call.cwd.clone().unwrap_or_else(|| self.row.config.working_dir.clone());
-        let answer = gate::decide(&self.judge(), call, &cwd);
+        let judge = self.judge();
+        let answer = gate::decide(&judge, call, &cwd);
         tracing::trace!(target: TIMING, mark = "policy_decided", id = call.tool_use_id);
         let digest = call_digest(&call.tool_name, &call.input, &cwd);
         let seen = CallRow {
@@ -53,10 +54,15 @@ impl Machine {
             summary: summary(&call.input),
         };
         let mode = call.permission_mode.clone();
-        let input = CallInput { input: call.input.clone(), cwd: Some(cwd.clone()), mode };
+        let rules_version = judge.version();
+        let input = CallInput { input: call.input.clone(), cwd: Some(cwd.clone()), mode, rules_version };
         batch.changes.push(Change::Call(Box::new(seen), input));
         let line = plexus_claude::reply_gate(request_id, &answer);
-        batch.after.gate.push(GateReply { tool_use_id: call.tool_use_id.clone(), line });
+        batch.after.gate.push(GateReply {
+            tool_use_id: call.tool_use_id.clone(),
+            request_id: request_id.to_owned(),
+            line,
+        });
         self.running_tools.insert(call.tool_use_id.clone(), call.tool_name.clone());
         self.calls.insert(call.tool_use_id.clone(), Call { answer, digest, cwd: Some(cwd), run: key.run });
         self.enforce_hook_decision(&call.tool_use_id);
@@ -251,6 +257,7 @@ impl Machine {
             session_id: self.row.id,
             session_name: self.row.name.clone(),
             session_path: None,
+            host: None,
             kind: ApprovalKind::of_tool(&request.tool_name),
             cwd: self.cwd_of(&request.tool_use_id),
             tool_name: request.tool_name,

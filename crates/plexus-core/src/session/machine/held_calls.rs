@@ -7,7 +7,9 @@ use std::sync::Arc;
 use plexus_claude::{GateAnswer, PreToolUse};
 use plexus_protocol::budget::BudgetLimit;
 use plexus_protocol::{ApprovalId, ApprovalStatus};
-use plexus_store::{ApprovalRow, BudgetRow, CallInput, CallRow, Change, Committed, RunKey, Verdict};
+use plexus_store::{
+    ApprovalRow, BudgetRow, CallInput, CallRow, Change, Committed, OUTDATED, RunKey, Verdict,
+};
 use serde_json::Value;
 
 use super::{AfterCommit, Effect, Machine, Next};
@@ -32,7 +34,7 @@ impl HeldCall {
     /// The held call of a stored row; `None` if the row is not held.
     fn of(row: CallRow) -> Option<Self> {
         let Verdict::Held { approval, input, cwd, mode } = row.verdict.clone() else { return None };
-        Some(Self { row, seen: CallInput { input, cwd, mode }, approval })
+        Some(Self { row, seen: CallInput { input, cwd, mode, rules_version: 0 }, approval })
     }
 
     pub(super) fn tool_use_id(&self) -> &str {
@@ -137,7 +139,8 @@ impl Machine {
             let answer = gate::decide(&judge, &call, call.cwd.as_deref().unwrap_or(&working_dir));
             (held, answer)
         });
-        let answered = answered.collect();
+        let mut answered: Vec<(HeldCall, GateAnswer)> = answered.collect();
+        answered.iter_mut().for_each(|(held, _)| held.seen.rules_version = judge.version());
         if let Some(turn) = self.turn.as_mut() {
             turn.progress.budget_approval = None;
         }
@@ -197,14 +200,31 @@ impl Machine {
             if committed.holds(&tool_use_id) {
                 continue;
             }
-            let line = plexus_claude::reply_gate(&request_id, &answer);
-            if let Some(call) = self.calls.get_mut(&tool_use_id) {
-                call.answer = answer;
-            }
+            let line = if committed.is_outdated(&tool_use_id) {
+                self.ask_for_outdated(&tool_use_id, &request_id)
+            } else {
+                let line = plexus_claude::reply_gate(&request_id, &answer);
+                if let Some(call) = self.calls.get_mut(&tool_use_id) {
+                    call.answer = answer;
+                }
+                line
+            };
             self.enforce_hook_decision(&tool_use_id);
             self.send(line);
         }
         self.load_held(committed);
+    }
+
+    /// The permission rules have changed since the gate has judged a call: somebody has to decide about it. Returns the gate's answer.
+    pub(super) fn ask_for_outdated(&mut self, tool_use_id: &str, request_id: &str) -> String {
+        let answer = GateAnswer::Ask { reason: OUTDATED.to_owned() };
+        let line = plexus_claude::reply_gate(request_id, &answer);
+        if let Some(call) = self.calls.get_mut(tool_use_id) {
+            call.answer = answer;
+        }
+        // A hook may have denied the call meanwhile.
+        self.enforce_hook_decision(tool_use_id);
+        line
     }
 
     /// Whether the process was started under another cost budget than there is now.

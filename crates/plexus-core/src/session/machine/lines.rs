@@ -55,6 +55,7 @@ pub(in crate::session) struct AfterLines {
 /// The gate's answer to a call.
 pub(super) struct GateReply {
     pub(super) tool_use_id: String,
+    pub(super) request_id: String,
     pub(super) line: String,
 }
 
@@ -127,10 +128,16 @@ impl Machine {
     pub(super) fn on_lines_stored(&mut self, after: AfterLines, committed: &Committed) {
         let AfterLines { operation, gate, hooks, lines, replies, readiness, alarm } = after;
         self.kill_point(operation, "stored");
-        for GateReply { tool_use_id, line } in gate {
-            if !committed.holds(&tool_use_id) {
-                self.send(line);
+        for GateReply { tool_use_id, request_id, line } in gate {
+            if committed.holds(&tool_use_id) {
+                continue;
             }
+            let line = if committed.is_outdated(&tool_use_id) {
+                self.ask_for_outdated(&tool_use_id, &request_id)
+            } else {
+                line
+            };
+            self.send(line);
         }
         for line in lines {
             self.send(line);

@@ -119,6 +119,7 @@ fn stored(key: RunKey, in_store: &RunInStore) -> Vec<Change> {
         tree: TreeId::random(),
         head: NodeId::random(),
         start: ConversationStart::NewTree,
+        host: None,
     };
     let mut changes = vec![
         Change::CreateSession(Box::new(new)),

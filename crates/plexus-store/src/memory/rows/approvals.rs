@@ -134,11 +134,12 @@ impl Tables {
         self.approvals.get(&id).map(|stored| self.with_name(&stored.row))
     }
 
-    /// An approval with the current name of its session.
+    /// An approval with the current name and the host of its session.
     pub(in crate::memory) fn with_name(&self, row: &ApprovalRow) -> ApprovalRow {
         let mut row = row.clone();
         if let Some(session) = self.sessions.get(&row.approval.session_id) {
             row.approval.session_name = session.row.name.clone();
+            row.approval.host = session.row.host.clone();
         }
         row
     }

@@ -13,6 +13,14 @@ impl AuthorityRows for Tables {
         Ok(self.rules.append(Rule { row, revoked_at: None }))
     }
 
+    fn rules_version(&mut self) -> Stored<u64> {
+        Ok(self.count_rule_changes())
+    }
+
+    fn rule_is_in_force(&self, number: u64) -> Stored<bool> {
+        Ok(self.rules.get(&number).is_some_and(|rule| rule.revoked_at.is_none()))
+    }
+
     fn revoke_rule(&mut self, number: u64, at: UnixSeconds) -> Stored<bool> {
         let is_in_force = self.rules.get(&number).is_some_and(|rule| rule.revoked_at.is_none());
         Ok(is_in_force && self.rules.update(&number, |rule| rule.revoked_at = Some(at)))

@@ -12,6 +12,7 @@ use crate::{NewRule, TokenRow};
 impl AuthorityRows for SqlRows<'_> {
     fn insert_rule(&mut self, rule: &NewRule, at: UnixSeconds) -> Stored<u64> {
         let NewRule { session, entry, expires_at, authority, created_by } = rule;
+        self.chain.rules_changed();
         self.value(
             "INSERT INTO rules (session, entry, expires_at, authority, made_by, created_at) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING number",
@@ -19,7 +20,21 @@ impl AuthorityRows for SqlRows<'_> {
         )
     }
 
+    fn rules_version(&mut self) -> Stored<u64> {
+        if let Some(version) = self.chain.rules_version() {
+            return Ok(version);
+        }
+        let version = authority_reads::rules_version(self.database)?;
+        self.chain.set_rules_version(version);
+        Ok(version)
+    }
+
+    fn rule_is_in_force(&self, number: u64) -> Stored<bool> {
+        self.value(statements::RULE_IS_IN_FORCE, [int(number)])
+    }
+
     fn revoke_rule(&mut self, number: u64, at: UnixSeconds) -> Stored<bool> {
+        self.chain.rules_changed();
         let sql = "UPDATE rules SET revoked_at = ?2 WHERE number = ?1 AND revoked_at IS NULL";
         Ok(self.execute(sql, (int(number), at))? > 0)
     }

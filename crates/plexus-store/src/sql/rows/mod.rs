@@ -3,6 +3,7 @@
 mod approvals;
 mod authority;
 mod budgets;
+mod hosts;
 mod nodes;
 mod sessions;
 mod templates;

@@ -1,6 +1,6 @@
 //! Sessions and runs in SQL.
 
-use plexus_protocol::{AskedOf, SessionId, SessionName};
+use plexus_protocol::{AskedOf, HostName, SessionId, SessionName};
 
 use super::super::columns::{Json, Text, Word};
 use super::super::{reads, statements};
@@ -35,8 +35,8 @@ impl SessionRows for SqlRows<'_> {
 
     fn insert_session(&mut self, row: &SessionRow) -> Stored<()> {
         self.write(
-            "INSERT INTO sessions (id, name, answers_to, config, tree, head, beginning, created_at) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT INTO sessions (id, name, answers_to, config, tree, head, beginning, created_at, host) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             (
                 Text(row.id),
                 row.name.as_str(),
@@ -46,6 +46,7 @@ impl SessionRows for SqlRows<'_> {
                 Text(row.head),
                 Text(row.beginning),
                 row.created_at,
+                row.host.as_ref().map(HostName::as_str),
             ),
         )
     }

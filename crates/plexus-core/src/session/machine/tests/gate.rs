@@ -3,7 +3,7 @@
 use plexus_policy::{RuleEffect, RuleEntry};
 use plexus_protocol::Decider;
 use plexus_protocol::claudecode::PolicyName;
-use plexus_store::{Change, NewRule, RuleAuthority, RuleRow};
+use plexus_store::{Change, NewRule, RuleAuthority, RuleRow, RulesInForce};
 use serde_json::{Value, json};
 
 use super::fixtures::{ask, bash, deny, gate, tool_result, turn_result};
@@ -69,10 +69,20 @@ fn a_rule_precedes_the_policy_and_a_deny_precedes_everything() {
         (vec![rule(1, "Bash", Allow)], "any $(thing)", "allow"),
     ] {
         let mut harness = Setup::policy(PolicyName::AskAll).working();
-        harness.shared.policies.load(rules.clone());
+        harness.shared.policies.load(RulesInForce { rules: rules.clone(), ..RulesInForce::default() });
         harness.line(bash("t", command));
         harness.expect_sent(&[&format!("g-t: {expected}")]);
     }
+}
+
+#[test]
+fn a_call_that_was_allowed_by_outdated_rules_needs_an_approval() {
+    let mut harness = Setup::policy(PolicyName::AskAll).working();
+    let rules = vec![rule(1, "Bash", RuleEffect::Allow)];
+    harness.shared.policies.load(RulesInForce { version: 3, rules });
+    harness.rules_are_outdated = true;
+    harness.line(bash("t", "ls"));
+    harness.expect_sent(&["g-t: ask"]);
 }
 
 #[test]
@@ -80,7 +90,7 @@ fn a_rule_that_cannot_be_read_denies_every_call() {
     let mut harness = Setup::policy(PolicyName::AllowAll).working();
     let mut broken = rule(1, "Bash", RuleEffect::Allow);
     broken.rule.entry = json!({"rule": 7});
-    harness.shared.policies.load(vec![broken]);
+    harness.shared.policies.load(RulesInForce { rules: vec![broken], ..RulesInForce::default() });
     harness.line(bash("t", "ls"));
     harness.expect_sent(&["g-t: deny"]);
 }
@@ -140,7 +150,10 @@ fn the_result_of_a_call_that_should_not_have_run_kills_the_child() {
     let cases: [(&str, Before); 4] = [
         ("never at the gate", |_| {}),
         ("denied at the gate", |harness| {
-            harness.shared.policies.load(vec![rule(1, "Bash", RuleEffect::Deny)]);
+            harness.shared.policies.load(RulesInForce {
+                rules: vec![rule(1, "Bash", RuleEffect::Deny)],
+                ..RulesInForce::default()
+            });
             harness.line(bash("t", "ls"));
         }),
         ("open", |harness| {

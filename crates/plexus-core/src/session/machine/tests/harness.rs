@@ -45,6 +45,8 @@ pub(super) struct Harness {
     pub(super) store_fails: bool,
     /// The store holds every call, for this budget approval.
     pub(super) holds: Option<ApprovalId>,
+    /// The rules have changed since the gate has judged any call.
+    pub(super) rules_are_outdated: bool,
     pub(super) held_rows: Vec<CallRow>,
     pub(super) budgets: Vec<BudgetRow>,
     pub(super) open_approvals: Vec<ApprovalRow>,
@@ -101,6 +103,7 @@ impl Setup {
             offset: 0,
             store_fails: false,
             holds: None,
+            rules_are_outdated: false,
             held_rows: Vec::new(),
             budgets: Vec::new(),
             open_approvals: Vec::new(),
@@ -353,12 +356,17 @@ impl Harness {
     fn apply(&mut self, changes: Vec<Change>) -> Committed {
         let mut committed = Committed::default();
         for change in &changes {
+            if let Change::Call(row, _) | Change::Release(row, _) = change
+                && self.rules_are_outdated
+            {
+                committed.outdated_calls.push(row.tool_use_id.clone());
+            }
             if let Change::Call(row, seen) | Change::Release(row, seen) = change
                 && let Some(approval) = self.holds
                 && !matches!(row.verdict, Verdict::Deny { .. })
             {
                 let mut row = (**row).clone();
-                let CallInput { input, cwd, mode } = seen.clone();
+                let CallInput { input, cwd, mode, .. } = seen.clone();
                 row.verdict = Verdict::Held { approval, input, cwd, mode };
                 let held = HeldForBudget {
                     session: row.key.session,

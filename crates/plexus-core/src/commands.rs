@@ -1,0 +1,269 @@
+//! Commands: calls of methods that the hub of another host executes. This module sends them and waits for the replies; `hub/other_hubs.rs`
+//! executes those that other hubs send.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use plexus_protocol::{CommandId, Error, ErrorKind, HostName, Principal};
+use plexus_store::{CommandState, Fleet, HostState, NewCommand, StoreError};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use crate::callers::access::Admitted;
+use crate::callers::caller::{Caller, Door};
+use crate::errors::store_error;
+
+/// How long a command waits for its host.
+const EXPIRES: Duration = Duration::from_secs(30);
+/// How often the state of a command without a reply is examined.
+const EXAMINE: Duration = Duration::from_secs(2);
+/// After how long without a sign of its hub a host counts as unreachable for a command that it has taken.
+const SILENT_MS: u64 = 30_000;
+
+/// The caller of a command, as hubs send it to each other.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SentCaller {
+    principal: Principal,
+    door: Door,
+}
+
+impl From<SentCaller> for Caller {
+    fn from(sent: SentCaller) -> Self {
+        Self::of(sent.principal, sent.door)
+    }
+}
+
+/// The commands that this hub has sent, and those that it executes.
+pub(crate) struct Commands {
+    fleet: Arc<dyn Fleet>,
+    waiting: Mutex<HashMap<CommandId, oneshot::Sender<Value>>>,
+    /// The commands of other hubs that this hub executes.
+    executing: Mutex<HashSet<CommandId>>,
+}
+
+impl Commands {
+    pub(crate) fn new(fleet: Arc<dyn Fleet>) -> Self {
+        Self { fleet, waiting: Mutex::default(), executing: Mutex::default() }
+    }
+
+    /// The commands of other hubs that this hub executes.
+    pub(crate) fn executing(&self) -> Vec<CommandId> {
+        self.executing.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
+    }
+
+    /// Notes that this hub executes a command; returns whether it did not do so already.
+    pub(crate) fn starts(&self, command: CommandId) -> bool {
+        self.executing.lock().unwrap_or_else(PoisonError::into_inner).insert(command)
+    }
+
+    /// A command has a reply.
+    pub(crate) fn ended(&self, command: CommandId) {
+        self.executing.lock().unwrap_or_else(PoisonError::into_inner).remove(&command);
+    }
+
+    pub(crate) fn fleet(&self) -> &Arc<dyn Fleet> {
+        &self.fleet
+    }
+
+    /// Has a method executed by the hub of another host, which checks the access of the caller again.
+    pub(crate) async fn call(
+        &self,
+        host: &HostName,
+        caller: &Admitted,
+        method: &str,
+        params: Value,
+    ) -> Result<Value, Error> {
+        self.check_connected(host).await?;
+        let caller = SentCaller { principal: caller.principal.clone(), door: caller.door };
+        let id = CommandId::random();
+        let command = NewCommand {
+            id,
+            host: host.clone(),
+            caller: json!(caller),
+            method: method.to_owned(),
+            params,
+            expires_ms: EXPIRES.as_millis() as u64,
+        };
+        let (reply, mut answer) = oneshot::channel();
+        self.waiting().insert(id, reply);
+        // Forgotten however this ends, also if the caller is gone.
+        let _waiting = Forget { commands: self, id };
+        let uncertain =
+            |error: StoreError| unreachable(host, &format!("the request may have been executed ({error})"));
+        self.fleet.send(&command).await.map_err(uncertain)?;
+        let (mut waited, mut failed) = (Duration::ZERO, Duration::ZERO);
+        loop {
+            if let Ok(reply) = timeout(EXAMINE, &mut answer).await {
+                return read_reply(reply.unwrap_or(Value::Null));
+            }
+            waited += EXAMINE;
+            // The reply may have come without a wake-up.
+            let examined = async {
+                self.read_replies().await?;
+                self.progress(host, id, waited).await
+            };
+            match examined.await {
+                Ok(Progress::Waits) => failed = Duration::ZERO,
+                Ok(Progress::Fails(error)) => match answer.try_recv() {
+                    Ok(reply) => return read_reply(reply),
+                    Err(_) => return Err(error),
+                },
+                // The database is away: the command may be executed meanwhile.
+                Err(error) if failed >= EXPIRES => return Err(uncertain(error)),
+                Err(_) => failed += EXAMINE,
+            }
+        }
+    }
+
+    /// Fails if the hub of the host has not renewed its lease: a caller should not have to wait for it.
+    async fn check_connected(&self, host: &HostName) -> Result<(), Error> {
+        let hosts = self.fleet.hosts().await.map_err(store_error)?;
+        let Some(row) = hosts.iter().find(|row| row.name == *host) else {
+            let names: Vec<&str> = hosts.iter().map(|row| row.name.as_str()).collect();
+            return Err(Error::invalid(
+                "host",
+                format!("there is no host `{host}`; the hosts are {names:?}"),
+            ));
+        };
+        match row.silent_ms {
+            _ if matches!(row.state, HostState::Lost | HostState::Removed) => {
+                Err(unreachable(host, "it was declared lost; nothing was executed"))
+            }
+            None => Ok(()),
+            Some(silent) => {
+                let since = silent / 1000;
+                Err(unreachable(
+                    host,
+                    &format!("its hub has been disconnected for {since} s; nothing was executed"),
+                ))
+            }
+        }
+    }
+
+    /// Whether a command can still have a reply.
+    async fn progress(
+        &self,
+        host: &HostName,
+        id: CommandId,
+        waited: Duration,
+    ) -> Result<Progress, StoreError> {
+        let fails = |why| Ok(Progress::Fails(unreachable(host, why)));
+        match self.fleet.command_states(&[id]).await?.first() {
+            None => fails("the database has lost the request, which may have been executed"),
+            Some((_, CommandState::Replied(_))) => Ok(Progress::Waits),
+            Some((_, CommandState::Taken)) => {
+                let hosts = self.fleet.hosts().await?;
+                let silent = hosts.into_iter().find(|row| row.name == *host).and_then(|row| row.silent_ms);
+                match silent {
+                    Some(silent) if silent > SILENT_MS => fails(
+                        "it has received the request and then disconnected, so the request may have been executed",
+                    ),
+                    _ => Ok(Progress::Waits),
+                }
+            }
+            Some((_, CommandState::Sent)) if waited >= EXPIRES && self.fleet.withdraw(id).await? => {
+                fails("the request was not executed; try again when the host is connected")
+            }
+            Some((_, CommandState::Sent)) => Ok(Progress::Waits),
+        }
+    }
+
+    /// Hands the replies that have arrived to the callers that wait for them.
+    pub(crate) async fn read_replies(&self) -> Result<(), StoreError> {
+        let ids: Vec<CommandId> = self.waiting().keys().copied().collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        for (id, state) in self.fleet.command_states(&ids).await? {
+            if let CommandState::Replied(reply) = state
+                && let Some(waiting) = self.waiting().remove(&id)
+            {
+                // The caller may be gone.
+                let _ = waiting.send(reply);
+            }
+        }
+        Ok(())
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<CommandId, oneshot::Sender<Value>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a command can still have a reply.
+enum Progress {
+    Waits,
+    Fails(Error),
+}
+
+struct Forget<'a> {
+    commands: &'a Commands,
+    id: CommandId,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.commands.waiting().remove(&self.id);
+    }
+}
+
+/// The result of a method, as hubs send it to each other.
+pub(crate) fn write_reply(result: Result<Value, Error>) -> Value {
+    match result {
+        Ok(value) => json!({ "ok": value }),
+        Err(error) => json!({ "error": error.to_object() }),
+    }
+}
+
+fn read_reply(reply: Value) -> Result<Value, Error> {
+    let Value::Object(mut reply) = reply else { return Err(unreadable_reply()) };
+    match (reply.remove("ok"), reply.remove("error")) {
+        (Some(value), None) => Ok(value),
+        (None, Some(Value::Object(error))) => Err(Error::from_object(error).unwrap_or_else(unreadable_reply)),
+        _ => Err(unreadable_reply()),
+    }
+}
+
+fn unreadable_reply() -> Error {
+    Error::new(
+        ErrorKind::Internal,
+        "another hub sent a reply that cannot be read; do both run the same version?",
+    )
+}
+
+fn unreachable(host: &HostName, why: &str) -> Error {
+    Error::new(ErrorKind::HostUnreachable, format!("host `{host}` does not answer: {why}"))
+        .with("host", host.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_is_read_as_it_was_written() {
+        for result in [
+            Ok(json!({"type": "ok", "n": [1, null]})),
+            Ok(Value::Null),
+            Err(Error::new(ErrorKind::SessionNotFound, "session `a` does not exist").with("name", "a")),
+        ] {
+            assert_eq!(read_reply(write_reply(result.clone())), result);
+        }
+    }
+
+    #[test]
+    fn a_reply_that_cannot_be_read_is_an_error() {
+        for reply in
+            [json!(null), json!({}), json!({"ok": 1, "error": {}}), json!({"error": {"type": "new_kind"}})]
+        {
+            assert_eq!(
+                read_reply(reply.clone()).map_err(|error| error.kind),
+                Err(ErrorKind::Internal),
+                "{reply}"
+            );
+        }
+    }
+}

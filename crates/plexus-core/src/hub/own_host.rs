@@ -1,0 +1,94 @@
+//! The part of this hub's host among the hosts that share the store: the hub joins, notices that it can never write again, and completes the
+//! return of a host that was declared lost or whose database has lost commits.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use plexus_protocol::{Decider, Error, ErrorKind, SessionId};
+use plexus_store::{Change, Fenced, HostRow, HostState, StoreError};
+
+use super::Hub;
+use crate::errors::store_error;
+
+impl Hub {
+    /// Connects to the other hubs; returns the number of the last transaction.
+    pub(super) async fn join_other_hubs(self: &Arc<Self>) -> Result<u64, StoreError> {
+        let Some(fleet) = self.fleet() else { return Ok(0) };
+        let connection = Arc::clone(&fleet);
+        self.in_background(|hub| async move {
+            let fenced = connection.run().await;
+            if fenced == Fenced::Lost {
+                hub.end_processes().await;
+            }
+            hub.fenced.send_replace(Some(fenced));
+        });
+        fleet.last_commit().await
+    }
+
+    /// Waits until this hub can never write again, because its host was declared lost or another hub has replaced it. The processes of a lost host
+    /// have ended then. Their journals stay.
+    pub async fn fenced(&self) -> Fenced {
+        let mut fenced = self.fenced.subscribe();
+        loop {
+            if let Some(why) = *fenced.borrow_and_update() {
+                return why;
+            }
+            // The sender lives as long as the hub.
+            let _ = fenced.changed().await;
+        }
+    }
+
+    /// Ends the processes of all children, without the store.
+    async fn end_processes(&self) {
+        let sessions = self.parts.keepers.sessions();
+        tracing::error!(agents = sessions.len(), "this host was declared lost: ending its agents");
+        futures::future::join_all(sessions.iter().map(|id| end_processes_of(*id))).await;
+    }
+
+    /// Completes the return of a host that was declared lost, or whose database has lost commits: ends the processes that an earlier hub left and
+    /// that the store does not know as running.
+    pub(super) async fn complete_return(&self) -> Result<(), StoreError> {
+        let Some(fleet) = self.fleet() else { return Ok(()) };
+        let host = fleet.host().clone();
+        let hosts = fleet.hosts().await?;
+        let returns = |row: &HostRow| matches!(row.state, HostState::Rejoined | HostState::RolledBack);
+        if !hosts.iter().any(|row| row.name == host && returns(row)) {
+            return Ok(());
+        }
+        let known: BTreeSet<SessionId> =
+            self.store().open_runs().await?.into_iter().map(|run| run.key.session).collect();
+        let left = sessions_with_files(&self.settings().data_dir);
+        let left: Vec<SessionId> = left.into_iter().filter(|session| !known.contains(session)).collect();
+        tracing::warn!(%host, sessions = left.len(), "this host takes part again: ending agents that the store does not know as running");
+        for session in left {
+            end_processes_of(session).await;
+        }
+        let change = Change::SetHostState { host, state: HostState::In, by: Decider::Hub };
+        self.commit(vec![change]).await.map(drop)
+    }
+
+    /// Lets the next hub of this host continue with a database that has lost commits, and ends this one, whose sessions may be ahead of it.
+    pub(crate) fn accept_rollback(&self) -> Result<(), Error> {
+        let lost = self.fleet().filter(|fleet| fleet.has_lost_commits());
+        let fleet = lost.ok_or_else(|| {
+            Error::new(
+                ErrorKind::InvalidParams,
+                "the database has lost no commits of this host, so nothing was changed",
+            )
+        })?;
+        fleet.accept_rollback().map_err(store_error)?;
+        self.fenced.send_replace(Some(Fenced::RolledBack));
+        Ok(())
+    }
+}
+
+async fn end_processes_of(session: SessionId) {
+    plexus_agent::sweep_all(&session.to_string()).await;
+}
+
+/// The sessions that have files in the data directory.
+fn sessions_with_files(data_dir: &Path) -> Vec<SessionId> {
+    let Ok(entries) = std::fs::read_dir(data_dir.join("sessions")) else { return Vec::new() };
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}

@@ -1,0 +1,93 @@
+//! `host.*`: the machines whose hubs share a store.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::HostName;
+
+/// Whether a host takes part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HostState {
+    /// Its hub is connected.
+    Connected,
+    /// Its hub has not been heard from for ten seconds or more. Its agents may run.
+    Unreachable,
+    /// It was declared lost: its hub cannot write, and its agents are stopped when it is back.
+    Lost,
+}
+
+/// A host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HostView {
+    /// Its name.
+    pub name: HostName,
+    /// Whether it is the host of the hub that answers.
+    pub here: bool,
+    /// Its state.
+    pub state: HostState,
+    /// For how many seconds its hub has not been heard from; omitted while it is connected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent_secs: Option<u64>,
+    /// Whether it gets no new sessions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub draining: bool,
+    /// For the host of the hub that answers: whether the database has lost commits of it. Its hub holds all changes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lost_commits: bool,
+    /// The version of Plexus of its hub.
+    pub version: String,
+    /// How many sessions it has.
+    pub sessions: u64,
+    /// How many of their approvals are open.
+    pub open_approvals: u64,
+}
+
+/// Result of `host.list`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ListResult {
+    /// The hosts.
+    Ok {
+        /// By name; empty if the hub stores its state in a file of its own.
+        hosts: Vec<HostView>,
+    },
+}
+
+/// Parameters of `host.drain`, `host.undrain` and `host.remove`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostParams {
+    /// The name of the host.
+    pub host: HostName,
+}
+
+/// Parameters of `host.lose`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LoseParams {
+    /// The name of the host.
+    pub host: HostName,
+    /// Declares it lost although its hub is connected.
+    #[serde(default)]
+    pub force: bool,
+}
+
+/// Result of a method that changes the state of a host.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum HostResult {
+    /// The state is changed.
+    Ok {
+        /// The name of the host.
+        host: HostName,
+    },
+}
+
+/// Result of `host.accept_rollback`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum AcceptRollbackResult {
+    /// The hub stops. The next one continues with the state of the database.
+    Ok {},
+}

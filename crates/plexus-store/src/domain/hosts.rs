@@ -1,0 +1,89 @@
+//! What becomes of a host: whether it gets new sessions, is lost, or is removed. Only a database that hubs share has hosts.
+
+use plexus_protocol::budget::BudgetLimit;
+use plexus_protocol::{ApprovalStatus, Decider, Decision, Event, HostName, SessionId};
+use serde_json::json;
+
+use super::turns::Ending;
+use super::{Commit, audit_entries, key};
+use crate::rows::Stored;
+use crate::{HostState, Refusal, TurnStatus};
+
+/// The reason in the last event of a turn whose host was lost.
+const HOST_LOST: &str = "host_lost";
+
+impl Commit<'_> {
+    pub(super) fn set_host_state(&mut self, host: &HostName, state: HostState, by: &Decider) -> Stored<()> {
+        let before = match self.rows.host_state(host)? {
+            None | Some(HostState::Removed) => return Err(Refusal::NoSuchHost(host.clone()).into()),
+            Some(before) => before,
+        };
+        match state {
+            // A lost host comes back when its hub starts.
+            HostState::In | HostState::Draining if before == HostState::Lost => {
+                return Err(Refusal::HostLost(host.clone()).into());
+            }
+            HostState::Removed if !self.rows.sessions_of_host(host)?.is_empty() => {
+                return Err(Refusal::HostInUse(host.clone()).into());
+            }
+            _ => {}
+        }
+        if before == state {
+            return Ok(());
+        }
+        self.rows.set_host_state(host, state)?;
+        if matches!(state, HostState::Lost | HostState::Removed) {
+            self.rows.fence_host(host)?;
+        }
+        if state == HostState::Lost {
+            self.end_all_of(host)?;
+        }
+        self.audit(audit_entries::host_changed(self.at, host, before, state, by))
+    }
+
+    /// Refuses a new session on a host that gets none.
+    pub(super) fn check_takes_sessions(&self, host: &HostName) -> Stored<()> {
+        match self.rows.host_state(host)? {
+            Some(HostState::Draining) => Err(Refusal::HostDrains(host.clone()).into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Nothing of a lost host goes on: its approvals are withdrawn, its turns fail, its runs end, and what its sessions were granted and have
+    /// not used goes back.
+    fn end_all_of(&mut self, host: &HostName) -> Stored<()> {
+        let message = format!("host `{host}` was declared lost");
+        let withdrawn = Decision::withdrawal(&message);
+        for approval in self.rows.pending_approvals_of_host(host)? {
+            self.resolve_if_pending(approval, ApprovalStatus::Withdrawn, &withdrawn)?;
+        }
+        for run in self.rows.open_runs_of_host(host)? {
+            self.end_run(run, &json!({"reason": HOST_LOST}))?;
+        }
+        for session in self.rows.sessions_of_host(host)? {
+            let turn = self.session(session)?.latest_turn;
+            let last = Event::Error {
+                message: message.clone(),
+                reason: Some(HOST_LOST.to_owned()),
+                stderr: Vec::new(),
+            };
+            let (status, summary) = (TurnStatus::Failed, Some(message.as_str()));
+            self.end_turn(key(session, turn), &Ending { status, last: &last, summary, cost_usd: 0.0 })?;
+            self.shrink_grants(session)?;
+        }
+        Ok(())
+    }
+
+    /// Reduces the grants of a session to what is used and reserved.
+    fn shrink_grants(&mut self, session: SessionId) -> Stored<()> {
+        for limit in BudgetLimit::ALL {
+            if let Some(share) = self.rows.share(session, limit)?.filter(|share| !share.deleted) {
+                let needed = share.row.own + share.row.below;
+                if needed < share.row.granted {
+                    self.regrant(share, needed)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,235 @@
+//! What hubs share that use one database: their hosts, what each has committed, and calls of methods that another host executes.
+//!
+//! A wake-up is a hint and carries nothing. A hub that is woken reads the database, and does so once a second even if nobody wakes it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use plexus_protocol::{ApprovalId, CommandId, HostName, SessionId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Committed, StoreError};
+
+/// The hubs that share a database, as one of them sees them.
+#[async_trait]
+pub trait Fleet: Send + Sync + 'static {
+    /// The host of this hub.
+    fn host(&self) -> &HostName;
+
+    /// Keeps the connection and renews the lease of this host. Returns when this hub can never write again.
+    async fn run(&self) -> Fenced;
+
+    /// Waits until another hub may have changed something, for at most a second.
+    async fn woken(&self);
+
+    /// Wakes other hubs. Calls that follow closely share one message.
+    fn wake(&self, whom: Wake);
+
+    /// All hosts, by name.
+    async fn hosts(&self) -> Result<Vec<HostRow>, StoreError>;
+
+    /// Whether the database has lost commits of this host. Then this hub holds all changes.
+    fn has_lost_commits(&self) -> bool;
+
+    /// Lets the next hub of this host continue with the state that the database has.
+    fn accept_rollback(&self) -> Result<(), StoreError>;
+
+    /// The number of the last transaction.
+    async fn last_commit(&self) -> Result<u64, StoreError>;
+
+    /// What other hosts have committed after transaction `after`.
+    async fn commits_after(&self, after: u64) -> Result<RemoteCommits, StoreError>;
+
+    /// Tells the other hubs that these callers were present until now.
+    async fn note_present(&self, callers: &[String]) -> Result<(), StoreError>;
+
+    /// The callers of all hubs that were present within this time, and how long ago.
+    async fn present(&self, within: Duration) -> Result<Vec<(String, Duration)>, StoreError>;
+
+    /// Sends a command.
+    async fn send(&self, command: &NewCommand) -> Result<(), StoreError>;
+
+    /// Takes the commands for this host, except those that this hub already has.
+    async fn take_commands(&self, known: &[CommandId]) -> Result<Vec<CommandRow>, StoreError>;
+
+    /// Stores the reply to a command.
+    async fn reply(&self, command: CommandId, reply: &Value) -> Result<(), StoreError>;
+
+    /// The states of these commands. One that is missing was lost or has been deleted.
+    async fn command_states(
+        &self,
+        commands: &[CommandId],
+    ) -> Result<Vec<(CommandId, CommandState)>, StoreError>;
+
+    /// Withdraws a command that was not taken yet; returns whether it was withdrawn.
+    async fn withdraw(&self, command: CommandId) -> Result<bool, StoreError>;
+}
+
+/// Why a hub can never write again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fenced {
+    /// Its host was declared lost or was removed: its agents must not go on.
+    Lost,
+    /// Another hub of its host has started, and has its agents.
+    Replaced,
+    /// The database has lost commits, and the operator has accepted that: the next hub continues with the state of the database.
+    RolledBack,
+}
+
+/// Which hubs are woken.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wake {
+    /// All others.
+    All,
+    /// All others, within a fraction of a second: nobody but a person who watches is interested.
+    AllSoon,
+    /// That of one host.
+    Host(HostName),
+}
+
+/// A host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostRow {
+    /// Its name.
+    pub name: HostName,
+    /// How often a hub has started there.
+    pub epoch: u64,
+    /// Whether it takes part.
+    pub state: HostState,
+    /// The version of Plexus of its hub.
+    pub version: String,
+    /// For how many milliseconds its hub has not renewed the lease; `None` while the lease is valid.
+    pub silent_ms: Option<u64>,
+}
+
+/// Whether a host takes part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HostState {
+    /// It does.
+    In,
+    /// It does, but gets no new sessions.
+    Draining,
+    /// It was declared lost: its hub cannot write until it starts again.
+    Lost,
+    /// It was removed: another machine may use its name.
+    Removed,
+    /// It was lost or removed, and its hub has started since.
+    Rejoined,
+    /// The database had lost commits of it, the operator has accepted that, and its hub has started since.
+    RolledBack,
+}
+
+/// What transactions of other hosts have changed.
+#[derive(Debug, Default)]
+pub struct RemoteCommits {
+    /// The number of the last transaction that was read.
+    pub last: u64,
+    /// The changes of all of them.
+    pub changed: Changed,
+    /// How many there are.
+    pub count: usize,
+    /// Whether older ones have been deleted before they were read, or the database has lost some: anything may have changed.
+    pub incomplete: bool,
+    /// Whether there are more.
+    pub has_more: bool,
+}
+
+/// What was changed, by name only. A reader takes the contents from the store.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Changed {
+    /// The sessions that got events.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub sessions: BTreeSet<SessionId>,
+    /// The approvals that were created or changed.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub approvals: BTreeSet<ApprovalId>,
+    /// Whether permission rules were created or revoked.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub rules: bool,
+    /// Whether budgets were set or raised.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub budgets: bool,
+    /// The tokens that can no longer be used, as [`crate::TokenKey`] writes them.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub ended_tokens: BTreeSet<String>,
+    /// The keys of the addressees that got feed entries.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub feed: BTreeSet<String>,
+}
+
+impl Changed {
+    /// The changes of these commits.
+    pub fn by(commits: &mut dyn Iterator<Item = &Committed>) -> Self {
+        let mut changed = Self::default();
+        for commit in commits {
+            changed.sessions.extend(commit.events.iter().map(|event| event.session));
+            changed.approvals.extend(commit.approvals.iter().map(|row| row.approval.id));
+            changed.rules |= !commit.rules.is_empty();
+            changed.budgets |= !commit.budgets.is_empty();
+            changed.ended_tokens.extend(commit.ended_tokens.iter().map(ToString::to_string));
+            changed.feed.extend(commit.feed.iter().map(|entry| entry.to.clone()));
+        }
+        changed
+    }
+
+    /// Adds the changes of another transaction.
+    pub fn add(&mut self, other: Self) {
+        self.sessions.extend(other.sessions);
+        self.approvals.extend(other.approvals);
+        self.rules |= other.rules;
+        self.budgets |= other.budgets;
+        self.ended_tokens.extend(other.ended_tokens);
+        self.feed.extend(other.feed);
+    }
+}
+
+/// A call of a method that another host executes.
+#[derive(Debug, Clone)]
+pub struct NewCommand {
+    /// Its id.
+    pub id: CommandId,
+    /// The host that executes it.
+    pub host: HostName,
+    /// The caller, in a form that the hubs agree on.
+    pub caller: Value,
+    /// The method.
+    pub method: String,
+    /// Its parameters.
+    pub params: Value,
+    /// After how many milliseconds it is not executed any more.
+    pub expires_ms: u64,
+}
+
+/// A command for this host.
+#[derive(Debug, Clone)]
+pub struct CommandRow {
+    /// Its id.
+    pub id: CommandId,
+    /// The host that sent it.
+    pub origin: HostName,
+    /// The caller.
+    pub caller: Value,
+    /// The method.
+    pub method: String,
+    /// Its parameters.
+    pub params: Value,
+    /// Whether it may still be executed.
+    pub expired: bool,
+    /// Whether an earlier hub of this host has taken it. It may have been executed.
+    pub taken_before: bool,
+}
+
+/// The state of a command.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CommandState {
+    /// The host has not taken it.
+    Sent,
+    /// The host has taken it and has not replied.
+    Taken,
+    /// The host has replied.
+    Replied(Value),
+}

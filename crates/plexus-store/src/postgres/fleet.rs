@@ -1,0 +1,507 @@
+//! The hubs that share a PostgreSQL database. One connection, apart from those of the store, carries wake-ups, leases and commands. It never waits
+//! for a transaction that writes.
+//!
+//! Its transactions are not synchronous: a command or a reply that a crash of the server loses was acknowledged to nobody, and what a command has
+//! done is committed by the store.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use plexus_protocol::{CommandId, HostName};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio_postgres::{AsyncMessage, Client, Error, Row};
+
+use super::connector::{Connector, PgTask};
+use super::errors::describe;
+use super::membership::Membership;
+use crate::StoreError;
+use crate::fleet::{
+    Changed, CommandRow, CommandState, Fenced, Fleet, HostRow, HostState, NewCommand, RemoteCommits, Wake,
+};
+
+/// How often the lease is renewed.
+const HEARTBEAT: Duration = Duration::from_secs(2);
+/// For how long a lease is valid.
+const LEASE_MS: i64 = 10_000;
+/// How long the server may take to answer before the connection counts as lost.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time between two attempts to connect.
+const RETRY: Duration = Duration::from_millis(500);
+/// How long a message that is not urgent waits for others.
+const SOON: Duration = Duration::from_millis(50);
+/// How often a hub reads although nobody wakes it.
+const POLL: Duration = Duration::from_secs(1);
+/// How many transactions are read at once.
+const PAGE: i64 = 1000;
+/// For how long records of transactions and finished commands are kept.
+const KEPT_MS: i64 = 600_000;
+
+/// How often old records are deleted.
+const CLEAN_EVERY: Duration = Duration::from_secs(60);
+/// For how long the presence of a caller is kept: longer than any caller counts as present.
+const PRESENCE_KEPT_MS: i64 = 24 * 3600 * 1000;
+
+const SETUP: &str = "SET search_path = plexus; SET synchronous_commit = off; SET lock_timeout = '4s'; SET statement_timeout = '4s'; LISTEN plexus";
+const CHANNEL: &str = "plexus";
+
+const RENEW: &str = "INSERT INTO leases (host, until) \
+    SELECT name, (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT + $3 FROM hosts WHERE name = $1 AND epoch = $2 \
+    ON CONFLICT (host) DO UPDATE SET until = excluded.until";
+const OWN_STATE: &str = "SELECT epoch, state FROM hosts WHERE name = $1";
+// A command that runs is kept until it has a reply.
+const CLEAN: &str = "WITH now AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT AS ms), \
+    old AS (DELETE FROM commands WHERE expires_at < (SELECT ms FROM now) - $1 \
+        AND (reply IS NOT NULL OR taken_in IS NULL OR expires_at < (SELECT ms FROM now) - $2)), \
+    absent AS (DELETE FROM presence WHERE seen_at < (SELECT ms FROM now) - $2) \
+    DELETE FROM commits WHERE at < (SELECT ms FROM now) - $1";
+const HOSTS: &str = "SELECT h.name, h.epoch, h.state, h.version, \
+    (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT - coalesce(l.until, h.joined_at) AS silent_ms \
+    FROM hosts h LEFT JOIN leases l ON l.host = h.name ORDER BY h.name";
+const LAST_COMMIT: &str = "SELECT number FROM writer";
+const COMMITS: &str = "SELECT w.number AS head, c.number, c.host, c.changed FROM writer w \
+    LEFT JOIN LATERAL (SELECT * FROM commits WHERE number > $1 ORDER BY number LIMIT $2) c ON TRUE ORDER BY c.number";
+const SEND: &str = "INSERT INTO commands (id, origin, host, caller, method, params, sent_at, expires_at) \
+    SELECT $1, $2, $3, $4, $5, $6, now.ms, now.ms + $7 FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT AS ms) now";
+// A hub of an earlier epoch takes nothing.
+const TAKE: &str = "WITH open AS (SELECT id, coalesce(taken_in <> $2, FALSE) AS taken_before FROM commands \
+        WHERE host = $1 AND reply IS NULL AND (taken_in IS DISTINCT FROM $2 OR NOT id = ANY ($3)) \
+        AND EXISTS (SELECT 1 FROM hosts WHERE name = $1 AND epoch = $2 AND state NOT IN ('lost', 'removed')) ORDER BY number FOR UPDATE SKIP LOCKED) \
+    UPDATE commands c SET taken_in = $2 FROM open WHERE c.id = open.id \
+    RETURNING c.id, c.number, c.origin, c.caller, c.method, c.params, \
+        c.expires_at < (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT AS expired, open.taken_before";
+const NOTE_PRESENT: &str = "INSERT INTO presence (caller, seen_at) \
+    SELECT unnest($1::TEXT[]), (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT \
+    ON CONFLICT (caller) DO UPDATE SET seen_at = excluded.seen_at";
+const PRESENT: &str = "SELECT caller, greatest(0, (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT - seen_at) AS ago_ms FROM presence \
+    WHERE seen_at > (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT - $1";
+const REPLY: &str = "UPDATE commands SET reply = $2 WHERE id = $1 AND reply IS NULL RETURNING origin";
+const STATES: &str = "SELECT id, taken_in IS NOT NULL AS taken, reply FROM commands WHERE id = ANY ($1)";
+const WITHDRAW: &str = "DELETE FROM commands WHERE id = $1 AND origin = $2 AND taken_in IS NULL";
+
+/// The fleet, as the hub of one host sees it.
+pub(super) struct PgFleet {
+    connector: Connector,
+    membership: Arc<Membership>,
+    client: watch::Sender<Option<Arc<Client>>>,
+    /// The process of the server behind the connection: its messages come back to this hub.
+    process: AtomicI32,
+    woken: Arc<Notify>,
+    /// The hubs that have to be woken.
+    to_wake: Mutex<BTreeSet<Wake>>,
+    has_to_wake: Notify,
+}
+
+impl PgFleet {
+    pub(super) fn new(connector: Connector, membership: Arc<Membership>) -> Self {
+        Self {
+            connector,
+            membership,
+            client: watch::Sender::new(None),
+            process: AtomicI32::new(0),
+            woken: Arc::default(),
+            to_wake: Mutex::default(),
+            has_to_wake: Notify::new(),
+        }
+    }
+
+    fn name(&self) -> &str {
+        self.membership.host.as_str()
+    }
+
+    fn epoch(&self) -> i64 {
+        i64::try_from(self.membership.epoch).unwrap_or(i64::MAX)
+    }
+
+    async fn stay_connected(&self) -> Infallible {
+        loop {
+            match self.connect().await {
+                Ok((client, connection)) => {
+                    let messages = self.receive(connection);
+                    tokio::select! {
+                        () = messages => {}
+                        Err(error) = self.offer(client) => tracing::warn!(%error, "cannot listen to other hubs"),
+                    }
+                    self.client.send_replace(None);
+                }
+                Err(error) => tracing::warn!(%error, "cannot connect to other hubs; trying again"),
+            }
+            sleep(RETRY).await;
+        }
+    }
+
+    /// Prepares a connection and offers it to all requests. Returns when one of them had no answer.
+    async fn offer(&self, client: Client) -> Result<Infallible, StoreError> {
+        let setup = async {
+            client.batch_execute(SETUP).await?;
+            client.query_one("SELECT pg_backend_pid()", &[]).await?.try_get(0)
+        };
+        let process: i32 = timeout(ANSWER_TIMEOUT, setup)
+            .await
+            .map_err(|_| no_answer())?
+            .map_err(|error| unavailable(&error))?;
+        self.process.store(process, Ordering::Relaxed);
+        let mut offered = self.client.subscribe();
+        self.client.send_replace(Some(Arc::new(client)));
+        // Whatever happened while nobody listened.
+        self.woken.notify_one();
+        // The sender is not dropped before this value.
+        let _ = offered.wait_for(Option::is_none).await;
+        Err(no_answer())
+    }
+
+    async fn connect(&self) -> Result<(Client, PgTask), StoreError> {
+        let connected = timeout(ANSWER_TIMEOUT, self.connector.connect()).await.map_err(|_| no_answer())?;
+        connected.map_err(|error| unavailable(&error))
+    }
+
+    /// Drives a connection until it ends.
+    async fn receive(&self, mut connection: PgTask) {
+        loop {
+            match poll_fn(|context| connection.poll_message(context)).await {
+                Some(Ok(AsyncMessage::Notification(message))) => {
+                    let is_own = self.process.load(Ordering::Relaxed) == message.process_id();
+                    if !is_own && (message.payload().is_empty() || message.payload() == self.name()) {
+                        self.woken.notify_one();
+                    }
+                }
+                Some(Ok(_)) => {}
+                Some(Err(error)) => {
+                    tracing::warn!(error = describe(&error), "the connection to other hubs ended");
+                    return;
+                }
+                None => return,
+            }
+        }
+    }
+
+    /// Renews the lease until this hub cannot write any more.
+    async fn renew_lease(&self) -> Fenced {
+        loop {
+            let renewed = self
+                .perform(async |client| {
+                    client.execute(RENEW, &[&self.name(), &self.epoch(), &LEASE_MS]).await?;
+                    client.query_opt(OWN_STATE, &[&self.name()]).await
+                })
+                .await;
+            match renewed.and_then(|row| self.fenced(row.as_ref())) {
+                Ok(None) => {}
+                Ok(Some(fenced)) => return fenced,
+                Err(error) => tracing::debug!(%error, "the lease of this host was not renewed"),
+            }
+            sleep(HEARTBEAT).await;
+        }
+    }
+
+    /// Whether this hub can never write again, from the row of its host.
+    fn fenced(&self, row: Option<&Row>) -> Result<Option<Fenced>, StoreError> {
+        // A database without the host was restored from an old backup: this hub holds all changes.
+        let Some(row) = row else { return Ok(None) };
+        // With an earlier epoch, too.
+        let is_replaced = number(row, "epoch")? > self.membership.epoch;
+        Ok(match host_state(row)? {
+            HostState::Lost | HostState::Removed => Some(Fenced::Lost),
+            _ if is_replaced => Some(Fenced::Replaced),
+            _ => None,
+        })
+    }
+
+    async fn clean(&self) -> Infallible {
+        loop {
+            let old = [KEPT_MS, PRESENCE_KEPT_MS];
+            let cleaned = async |client: &Client| client.execute(CLEAN, &[&old[0], &old[1]]).await;
+            if let Err(error) = self.perform(cleaned).await {
+                tracing::debug!(%error, "old records for other hubs were not deleted");
+            }
+            sleep(CLEAN_EVERY).await;
+        }
+    }
+
+    async fn wake_others(&self) -> Infallible {
+        loop {
+            self.has_to_wake.notified().await;
+            let soon = Instant::now() + SOON;
+            // More of them may follow until then; a message that is urgent ends the wait.
+            while !self.has_urgent() && timeout_at(soon, self.has_to_wake.notified()).await.is_ok() {}
+            let whom = std::mem::take(&mut *self.to_wake.lock().unwrap_or_else(PoisonError::into_inner));
+            let payloads: BTreeSet<&str> = whom.iter().map(payload).collect();
+            for payload in payloads {
+                let notify = async |client: &Client| {
+                    client.execute("SELECT pg_notify($1, $2)", &[&CHANNEL, &payload]).await
+                };
+                if let Err(error) = self.perform(notify).await {
+                    // The other hubs read once a second anyway.
+                    tracing::debug!(%error, "other hubs were not woken");
+                }
+            }
+        }
+    }
+
+    fn has_urgent(&self) -> bool {
+        let to_wake = self.to_wake.lock().unwrap_or_else(PoisonError::into_inner);
+        to_wake.iter().any(|whom| *whom != Wake::AllSoon)
+    }
+
+    /// Performs a request on the connection.
+    async fn perform<T>(
+        &self,
+        request: impl AsyncFnOnce(&Client) -> Result<T, Error>,
+    ) -> Result<T, StoreError> {
+        let mut connected = self.client.subscribe();
+        let client = match timeout(ANSWER_TIMEOUT, connected.wait_for(Option::is_some)).await {
+            Ok(Ok(client)) => client.clone(),
+            Ok(Err(_)) | Err(_) => None,
+        };
+        let client = client.ok_or_else(no_answer)?;
+        match timeout(ANSWER_TIMEOUT, request(&client)).await {
+            Ok(result) => result.map_err(|error| unavailable(&error)),
+            Err(_) => {
+                // Another request may have replaced this connection already.
+                let is_this = |offered: &Option<Arc<Client>>| {
+                    offered.as_ref().is_some_and(|it| Arc::ptr_eq(it, &client))
+                };
+                self.client.send_if_modified(|offered| {
+                    let lost = is_this(offered);
+                    if lost {
+                        *offered = None;
+                    }
+                    lost
+                });
+                Err(no_answer())
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Fleet for PgFleet {
+    fn host(&self) -> &HostName {
+        &self.membership.host
+    }
+
+    async fn run(&self) -> Fenced {
+        tokio::select! {
+            fenced = self.renew_lease() => fenced,
+            never = self.stay_connected() => match never {},
+            never = self.wake_others() => match never {},
+            never = self.clean() => match never {},
+        }
+    }
+
+    async fn woken(&self) {
+        // A timeout is not an error.
+        let _ = timeout(POLL, self.woken.notified()).await;
+    }
+
+    fn wake(&self, whom: Wake) {
+        self.to_wake.lock().unwrap_or_else(PoisonError::into_inner).insert(whom);
+        self.has_to_wake.notify_one();
+    }
+
+    async fn hosts(&self) -> Result<Vec<HostRow>, StoreError> {
+        let rows = self.perform(async |client| client.query(HOSTS, &[]).await).await?;
+        rows.iter().map(host_row).collect()
+    }
+
+    fn has_lost_commits(&self) -> bool {
+        self.membership.has_lost_commits()
+    }
+
+    fn accept_rollback(&self) -> Result<(), StoreError> {
+        self.membership.accept_rollback()
+    }
+
+    async fn last_commit(&self) -> Result<u64, StoreError> {
+        let row = self.perform(async |client| client.query_one(LAST_COMMIT, &[]).await).await?;
+        number(&row, "number")
+    }
+
+    async fn commits_after(&self, after: u64) -> Result<RemoteCommits, StoreError> {
+        let edge = i64::try_from(after).unwrap_or(i64::MAX);
+        let rows = self.perform(async |client| client.query(COMMITS, &[&edge, &PAGE]).await).await?;
+        let mut commits = RemoteCommits { last: after, ..RemoteCommits::default() };
+        for row in &rows {
+            let head = number(row, "head")?;
+            let Some(number) = optional_number(row, "number")? else {
+                // All have been read, or have been deleted, or the database has lost some.
+                commits.incomplete = head != after;
+                commits.last = head;
+                return Ok(commits);
+            };
+            commits.incomplete |= number != commits.last + 1;
+            commits.last = number;
+            commits.has_more = number < head;
+            if text(row, "host")? != self.name() {
+                commits.changed.add(json::<Changed>(row, "changed")?);
+                commits.count += 1;
+            }
+        }
+        Ok(commits)
+    }
+
+    async fn note_present(&self, callers: &[String]) -> Result<(), StoreError> {
+        self.perform(async |client| client.execute(NOTE_PRESENT, &[&callers]).await).await.map(drop)
+    }
+
+    async fn present(&self, within: Duration) -> Result<Vec<(String, Duration)>, StoreError> {
+        let within = i64::try_from(within.as_millis()).unwrap_or(PRESENCE_KEPT_MS);
+        let rows = self.perform(async |client| client.query(PRESENT, &[&within]).await).await?;
+        let seen =
+            |row: &Row| Ok((text(row, "caller")?.to_owned(), Duration::from_millis(number(row, "ago_ms")?)));
+        rows.iter().map(seen).collect()
+    }
+
+    async fn send(&self, command: &NewCommand) -> Result<(), StoreError> {
+        let NewCommand { id, host, caller, method, params, expires_ms } = command;
+        let (id, caller, params) = (id.to_string(), caller.to_string(), params.to_string());
+        let expires = i64::try_from(*expires_ms).unwrap_or(i64::MAX);
+        let sent = async |client: &Client| {
+            client
+                .execute(SEND, &[&id, &self.name(), &host.as_str(), &caller, method, &params, &expires])
+                .await
+        };
+        self.perform(sent).await?;
+        self.wake(Wake::Host(host.clone()));
+        Ok(())
+    }
+
+    async fn take_commands(&self, known: &[CommandId]) -> Result<Vec<CommandRow>, StoreError> {
+        let known: Vec<String> = known.iter().map(ToString::to_string).collect();
+        let taken = async |client: &Client| client.query(TAKE, &[&self.name(), &self.epoch(), &known]).await;
+        let mut rows = self.perform(taken).await?;
+        rows.sort_by_key(|row| row.try_get::<_, i64>("number").unwrap_or(i64::MAX));
+        let readable = |row: &Row| match command_row(row) {
+            Ok(command) => Some(command),
+            Err(error) => {
+                tracing::error!(%error, "a command of another hub cannot be read");
+                None
+            }
+        };
+        Ok(rows.iter().filter_map(readable).collect())
+    }
+
+    async fn reply(&self, command: CommandId, reply: &Value) -> Result<(), StoreError> {
+        let stored = async |client: &Client| {
+            client.query_opt(REPLY, &[&command.to_string(), &reply.to_string()]).await
+        };
+        if let Some(row) = self.perform(stored).await? {
+            self.wake(Wake::Host(host_name(&row, "origin")?));
+        }
+        Ok(())
+    }
+
+    async fn command_states(
+        &self,
+        commands: &[CommandId],
+    ) -> Result<Vec<(CommandId, CommandState)>, StoreError> {
+        let ids: Vec<String> = commands.iter().map(ToString::to_string).collect();
+        let rows = self.perform(async |client| client.query(STATES, &[&ids]).await).await?;
+        rows.iter().map(|row| Ok((command_id(row)?, command_state(row)?))).collect()
+    }
+
+    async fn withdraw(&self, command: CommandId) -> Result<bool, StoreError> {
+        let withdrawn =
+            async |client: &Client| client.execute(WITHDRAW, &[&command.to_string(), &self.name()]).await;
+        Ok(self.perform(withdrawn).await? > 0)
+    }
+}
+
+/// The content of a message: the host that it is for, or nothing for all.
+fn payload(whom: &Wake) -> &str {
+    match whom {
+        Wake::All | Wake::AllSoon => "",
+        Wake::Host(host) => host.as_str(),
+    }
+}
+
+fn command_id(row: &Row) -> Result<CommandId, StoreError> {
+    text(row, "id")?.parse().map_err(|error| StoreError::Unusable(format!("a row cannot be read: {error}")))
+}
+
+fn command_state(row: &Row) -> Result<CommandState, StoreError> {
+    let reply: Option<&str> = row.try_get("reply").map_err(|error| unreadable(&error))?;
+    let taken: bool = row.try_get("taken").map_err(|error| unreadable(&error))?;
+    Ok(match (reply, taken) {
+        (Some(reply), _) => CommandState::Replied(parse(reply)?),
+        (None, true) => CommandState::Taken,
+        (None, false) => CommandState::Sent,
+    })
+}
+
+fn host_row(row: &Row) -> Result<HostRow, StoreError> {
+    let silent: i64 = row.try_get("silent_ms").map_err(|error| unreadable(&error))?;
+    Ok(HostRow {
+        name: host_name(row, "name")?,
+        epoch: number(row, "epoch")?,
+        state: host_state(row)?,
+        version: text(row, "version")?.to_owned(),
+        silent_ms: u64::try_from(silent).ok(),
+    })
+}
+
+fn command_row(row: &Row) -> Result<CommandRow, StoreError> {
+    let flag = |column: &str| row.try_get::<_, bool>(column).map_err(|error| unreadable(&error));
+    Ok(CommandRow {
+        id: command_id(row)?,
+        origin: host_name(row, "origin")?,
+        caller: json(row, "caller")?,
+        method: text(row, "method")?.to_owned(),
+        params: json(row, "params")?,
+        expired: flag("expired")?,
+        taken_before: flag("taken_before")?,
+    })
+}
+
+fn host_name(row: &Row, column: &str) -> Result<HostName, StoreError> {
+    HostName::try_from(text(row, column)?.to_owned()).map_err(StoreError::Unusable)
+}
+
+fn host_state(row: &Row) -> Result<HostState, StoreError> {
+    let state = Value::from(text(row, "state")?);
+    serde_json::from_value(state)
+        .map_err(|error| StoreError::Unusable(format!("a row cannot be read: {error}")))
+}
+
+fn number(row: &Row, column: &str) -> Result<u64, StoreError> {
+    let number: i64 = row.try_get(column).map_err(|error| unreadable(&error))?;
+    u64::try_from(number).map_err(|error| StoreError::Unusable(format!("{column}: {error}")))
+}
+
+fn optional_number(row: &Row, column: &str) -> Result<Option<u64>, StoreError> {
+    let found: Option<i64> = row.try_get(column).map_err(|error| unreadable(&error))?;
+    found.map(|_| number(row, column)).transpose()
+}
+
+fn text<'a>(row: &'a Row, column: &str) -> Result<&'a str, StoreError> {
+    row.try_get(column).map_err(|error| unreadable(&error))
+}
+
+fn json<T: DeserializeOwned>(row: &Row, column: &str) -> Result<T, StoreError> {
+    parse(text(row, column)?)
+}
+
+fn parse<T: DeserializeOwned>(text: &str) -> Result<T, StoreError> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    // As deep as any message of a child.
+    json.disable_recursion_limit();
+    T::deserialize(&mut json).map_err(|error| StoreError::Unusable(format!("a row cannot be read: {error}")))
+}
+
+fn unreadable(error: &Error) -> StoreError {
+    StoreError::Unusable(format!("a row cannot be read: {}", describe(error)))
+}
+
+fn unavailable(error: &Error) -> StoreError {
+    StoreError::Unavailable(describe(error))
+}
+
+fn no_answer() -> StoreError {
+    StoreError::Unavailable(format!("PostgreSQL did not answer within {} s", ANSWER_TIMEOUT.as_secs()))
+}

@@ -1,0 +1,249 @@
+//! The membership of a host: its epoch, and the id of its last transaction. A hub raises the epoch when it starts. Each transaction that writes
+//! replaces the id in the row of its host, and only if epoch and id are the expected ones. So a hub that was replaced or declared lost cannot write
+//! any more, and a database that has lost commits, because it was restored or because a standby took over, is noticed.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use plexus_protocol::HostName;
+use uuid::Uuid;
+
+use super::commit_count::{CommitCount, Counted};
+use super::connection::PgConnection;
+use crate::StoreError;
+use crate::rows::Stored;
+use crate::sql::Database;
+
+/// The identity of a hub towards the database that it shares.
+#[derive(Debug, Clone)]
+pub struct Host {
+    /// The name of the host.
+    pub name: HostName,
+    /// Identifies the data directory of its hub. Another machine cannot use the same name.
+    pub machine: String,
+    /// The file in which the hub counts its commits.
+    pub commit_count: PathBuf,
+}
+
+const LOCK: &str = "SELECT number FROM writer FOR UPDATE";
+const FENCE: &str = "UPDATE hosts SET last_commit = ?1, commits = commits + 1 WHERE name = ?2 AND epoch = ?3 AND state NOT IN ('lost', 'removed') AND last_commit = ?4 \
+    RETURNING (SELECT number FROM writer), commits";
+const ROW: &str = "SELECT machine, epoch, state, last_commit, commits FROM hosts WHERE name = ?1";
+
+/// The membership that this hub has.
+pub(super) struct Membership {
+    pub(super) host: HostName,
+    pub(super) epoch: u64,
+    last: Mutex<Last>,
+    count: CommitCount,
+}
+
+/// The last transactions.
+struct Last {
+    /// The id of the last one that is known to be committed; `None` if the database had lost commits when this hub started.
+    known: Option<String>,
+    /// The id of a later one whose COMMIT had no answer.
+    uncertain: Option<String>,
+    /// The number of the last one that this hub has committed.
+    number: Option<u64>,
+    /// Whether the database has lost commits.
+    are_lost: bool,
+}
+
+/// A transaction that writes.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Fenced {
+    id: String,
+    /// The number of the last transaction that is recorded for other hubs: this one, if it is recorded.
+    number: u64,
+    recorded: bool,
+    /// How many transactions the host has committed with it.
+    count: u64,
+    /// Whether the transaction before it was of this hub too.
+    pub(super) follows_own: bool,
+}
+
+impl Fenced {
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The transaction is recorded for other hubs.
+    pub(super) fn record(&mut self) {
+        self.number += 1;
+        self.recorded = true;
+    }
+}
+
+/// The row of a host.
+struct HostState {
+    machine: String,
+    epoch: u64,
+    state: String,
+    last_commit: String,
+    commits: u64,
+}
+
+impl HostState {
+    fn is_lost(&self) -> bool {
+        ["lost", "removed"].contains(&self.state.as_str())
+    }
+}
+
+impl Membership {
+    /// Joins: raises the epoch of the host, or adds the host if it is new. Nothing that an earlier hub of this host has not committed yet can be
+    /// committed afterwards.
+    pub(super) fn join(connection: &PgConnection, host: &Host) -> Result<Self, StoreError> {
+        connection.batch("BEGIN")?;
+        let joined = Self::join_locked(connection, host);
+        connection.batch(if joined.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+        joined
+    }
+
+    fn join_locked(connection: &PgConnection, host: &Host) -> Result<Self, StoreError> {
+        let database: &dyn Database = connection;
+        database.run(LOCK, ())?;
+        let name = host.name.as_str();
+        let (count, counted) = CommitCount::open(&host.commit_count)?;
+        let (epoch, known) = match state(database, &host.name)? {
+            Some(state) if state.machine != host.machine && state.state != "removed" => {
+                return Err(StoreError::Unusable(format!(
+                    "host `{name}` is another machine, or has another data directory: choose another name with --host"
+                )));
+            }
+            Some(HostState { epoch, last_commit, commits, state, .. }) => {
+                // The hub logs that a lost host takes part again, or that lost commits were accepted, and then sets the state.
+                let state = match state.as_str() {
+                    "lost" | "removed" => "rejoined",
+                    _ if counted == Counted::Anything => "rolled_back",
+                    other => other,
+                };
+                let raise = "UPDATE hosts SET epoch = epoch + 1, machine = ?3, version = ?2, state = ?4 WHERE name = ?1";
+                database.run(raise, (name, env!("CARGO_PKG_VERSION"), &host.machine, state))?;
+                let is_complete = !matches!(counted, Counted::AtLeast(least) if commits < least);
+                (epoch + 1, is_complete.then_some(last_commit))
+            }
+            None if matches!(counted, Counted::AtLeast(1..)) => {
+                return Err(StoreError::Unusable(format!(
+                    "the database does not know host `{name}`, which has stored its state in a database before: this one was restored from a \
+                     backup that is older than the host, or is another one. Use the right database, or another data directory"
+                )));
+            }
+            None => {
+                let first = Uuid::new_v4().to_string();
+                let add = "INSERT INTO hosts (name, machine, epoch, last_commit, version, joined_at) \
+                           VALUES (?1, ?2, 1, ?3, ?4, (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT)";
+                database.run(add, (name, &host.machine, &first, env!("CARGO_PKG_VERSION")))?;
+                (1, Some(first))
+            }
+        };
+        let are_lost = known.is_none();
+        let last = Mutex::new(Last { known, uncertain: None, number: None, are_lost });
+        Ok(Self { host: host.name.clone(), epoch, last, count })
+    }
+
+    /// Makes a transaction that has begun the only one that writes.
+    pub(super) fn fence(&self, database: &dyn Database) -> Stored<Fenced> {
+        let id = Uuid::new_v4().to_string();
+        database.queue(LOCK, &[])?;
+        // The lock on `last` must not be held in the block, which takes it again.
+        let uncertain = self.last().uncertain.clone();
+        if let Some(uncertain) = uncertain {
+            // Under the lock it is certain: that transaction has ended.
+            let is_committed =
+                state(database, &self.host)?.is_some_and(|state| state.last_commit == uncertain);
+            self.note_outcome(is_committed.then_some(uncertain));
+        }
+        let (known, last_number) = {
+            let last = self.last();
+            (last.known.clone(), last.number)
+        };
+        let name = self.host.as_str();
+        // The statement after the lock sees all that was committed before: its snapshot is taken when it starts.
+        let expected = (&id, name, self.epoch, known);
+        let fenced = database.one(FENCE, expected, |row| Ok((row.get::<u64>(0)?, row.get::<u64>(1)?)))?;
+        if let Some((number, count)) = fenced {
+            let follows_own = last_number == Some(number);
+            return Ok(Fenced { id, number, recorded: false, count, follows_own });
+        }
+        let current = state(database, &self.host)?;
+        // A database with an earlier epoch was restored from a backup of that time.
+        let are_lost = current.as_ref().is_none_or(|state| state.epoch <= self.epoch && !state.is_lost());
+        self.last().are_lost |= are_lost;
+        Err(match are_lost {
+            true => StoreError::Unavailable(
+                "the database has lost commits of this host: it was restored from a backup, or a standby without them took over. \
+                 This hub holds all changes until you run `plexus host accept-rollback`"
+                    .to_owned(),
+            ),
+            false => StoreError::Unavailable(format!(
+                "host `{name}` was declared lost, or another hub has replaced this one"
+            )),
+        })
+    }
+
+    /// This transaction is committed.
+    pub(super) fn committed(&self, transaction: Fenced) {
+        self.count.set(transaction.count);
+        let mut last = self.last();
+        last.known = Some(transaction.id);
+        last.uncertain = None;
+        if transaction.recorded {
+            last.number = Some(transaction.number);
+        }
+    }
+
+    /// This transaction may be committed.
+    pub(super) fn uncertain(&self, transaction: Fenced) {
+        let mut last = self.last();
+        last.uncertain = Some(transaction.id);
+        last.number = None;
+    }
+
+    /// Whether the transaction with this id is the last one of this host. No earlier transaction is open any more.
+    pub(super) fn is_last(&self, database: &dyn Database, id: &str) -> Stored<bool> {
+        // The lock waits for the end of the transaction, if the server still executes it.
+        let _: u64 = database.value("SELECT number FROM writer FOR UPDATE", ())?;
+        let is_last = state(database, &self.host)?.is_some_and(|state| state.last_commit == id);
+        self.note_outcome(is_last.then(|| id.to_owned()));
+        Ok(is_last)
+    }
+
+    /// It is known whether a transaction was committed whose COMMIT had no answer. `committed` is its id if it was.
+    fn note_outcome(&self, committed: Option<String>) {
+        let mut last = self.last();
+        last.uncertain = None;
+        last.number = None;
+        if let Some(id) = committed {
+            last.known = Some(id);
+        }
+    }
+
+    /// Whether the database has lost commits of this host. Then this hub holds all changes.
+    pub(super) fn has_lost_commits(&self) -> bool {
+        self.last().are_lost
+    }
+
+    /// Lets the next hub of this host continue with the state that the database has.
+    pub(super) fn accept_rollback(&self) -> Result<(), StoreError> {
+        self.count.accept_anything().map_err(|error| {
+            StoreError::Unavailable(format!("cannot store that lost commits are accepted: {error}"))
+        })
+    }
+
+    fn last(&self) -> std::sync::MutexGuard<'_, Last> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn state(database: &dyn Database, host: &HostName) -> Stored<Option<HostState>> {
+    database.one(ROW, [host.as_str()], |row| {
+        Ok(HostState {
+            machine: row.get("machine")?,
+            epoch: row.get("epoch")?,
+            state: row.get("state")?,
+            last_commit: row.get("last_commit")?,
+            commits: row.get("commits")?,
+        })
+    })
+}

@@ -1,0 +1,150 @@
+//! `[store]`: where the hub stores its state.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use clap::Args;
+use plexus_protocol::HostName;
+use plexus_server::StoreSetting;
+use plexus_store::PostgresAddress;
+use serde::Deserialize;
+
+use crate::error::ExpectedError;
+
+/// Where the hub stores its state.
+#[derive(Debug, Default, Args)]
+pub(crate) struct StoreArgs {
+    /// Store the state in this PostgreSQL database, which hubs of other hosts can share, such as
+    /// postgres://plexus@db.example/plexus [default: a file in the data directory].
+    #[arg(long, env = "PLEXUS_STORE", value_name = "URL", hide_env_values = true)]
+    store: Option<StoreUrl>,
+    /// A file with the password of the database, which only you can read [default: ~/.pgpass].
+    #[arg(long, env = "PLEXUS_STORE_PASSWORD_FILE", value_name = "FILE")]
+    store_password_file: Option<PathBuf>,
+    /// The name of this machine among the hosts that share the database [default: its host name].
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+}
+
+impl StoreArgs {
+    /// The arguments of a `plexus serve` without flags.
+    pub(crate) fn from_environment() -> Self {
+        let given = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        Self {
+            store: given("PLEXUS_STORE").and_then(|url| url.into_string().ok()).map(StoreUrl),
+            store_password_file: given("PLEXUS_STORE_PASSWORD_FILE").map(PathBuf::from),
+            host: None,
+        }
+    }
+}
+
+/// The address of a database. Its debug output is hidden, because it may contain a password.
+#[derive(Clone, Deserialize)]
+#[serde(transparent)]
+struct StoreUrl(String);
+
+impl From<String> for StoreUrl {
+    fn from(url: String) -> Self {
+        Self(url)
+    }
+}
+
+impl fmt::Debug for StoreUrl {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("StoreUrl(_)")
+    }
+}
+
+/// `[store]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct StoreTable {
+    url: Option<StoreUrl>,
+    password_file: Option<PathBuf>,
+    host: Option<String>,
+}
+
+impl StoreTable {
+    /// The setting. Arguments override the file. `pgpass` is the user's password file for libpq.
+    pub(super) fn setting(
+        self,
+        args: StoreArgs,
+        pgpass: Option<PathBuf>,
+    ) -> Result<StoreSetting, ExpectedError> {
+        let (url, host) = (args.store.or(self.url), args.host.or(self.host));
+        let Some(StoreUrl(url)) = url else {
+            return match host {
+                None => Ok(StoreSetting::File),
+                Some(_) => Err(ExpectedError::Settings(
+                    "a host has a name only in a database that hosts share: use --store URL, or `url` under [store] in \
+                     plexus.toml, as well"
+                        .to_owned(),
+                )),
+            };
+        };
+        let address =
+            PostgresAddress::parse(&url).map_err(|error| ExpectedError::Settings(error.to_string()))?;
+        let password_file = args.store_password_file.or(self.password_file);
+        if let Some(file) = password_file.as_ref().filter(|file| !file.is_absolute()) {
+            return Err(ExpectedError::Settings(format!(
+                "the password file of the store is relative ({}); use an absolute path",
+                file.display()
+            )));
+        }
+        let address = Box::new(address.with_password_file(password_file).with_pgpass(pgpass));
+        let host = host.map(|host| {
+            HostName::try_from(host.clone()).map_err(|why| {
+                ExpectedError::Settings(format!("`{host}` cannot be the name of a host: {why}"))
+            })
+        });
+        let host = host.transpose()?;
+        Ok(StoreSetting::Postgres { address, host })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setting(table: &str, url: Option<&str>, host: Option<&str>) -> Result<StoreSetting, String> {
+        let table: StoreTable = toml::from_str(table).unwrap();
+        let args = StoreArgs {
+            store: url.map(|url| StoreUrl(url.to_owned())),
+            store_password_file: None,
+            host: host.map(str::to_owned),
+        };
+        table.setting(args, Some(PathBuf::from("/home/me/.pgpass"))).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_state_is_in_a_file_unless_a_database_is_named() {
+        assert!(matches!(setting("", None, None), Ok(StoreSetting::File)));
+        let table =
+            "url = \"postgres://plexus@db/plexus\"\nhost = \"one\"\npassword_file = \"/data/password\"";
+        let Ok(StoreSetting::Postgres { address, host }) = setting(table, None, Some("two")) else {
+            panic!("a database")
+        };
+        assert_eq!(host.as_ref().map(HostName::as_str), Some("two"));
+        let shown = format!("{address:?}");
+        for part in ["\"plexus\"", "\"db\"", "/data/password", "/home/me/.pgpass"] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_setting_is_refused_without_showing_a_password() {
+        let error = setting("", Some("mysql://u:A-SECRET@db/plexus"), None).unwrap_err();
+        assert!(error.contains("PostgreSQL") && !error.contains("A-SECRET"), "{error}");
+        let shown = format!("{:?}", setting("", Some("postgres://u:A-SECRET@db/p"), Some("a")).unwrap());
+        assert!(!shown.contains("A-SECRET"), "{shown}");
+        let table: StoreTable = toml::from_str("url = \"postgres://u:A-SECRET@db/p\"").unwrap();
+        assert!(!format!("{table:?}").contains("A-SECRET"));
+        assert!(setting("", None, Some("a")).unwrap_err().contains("--store"));
+        assert!(setting("", Some("postgres://u@db/p"), Some("a b")).unwrap_err().contains("`a b`"));
+        let relative = "url = \"postgres://u@db/p\"\npassword_file = \"password\"";
+        assert!(setting(relative, None, None).unwrap_err().contains("absolute"));
+        assert!(
+            setting("", Some("postgres://u@db/p?sslmode=prefer"), None).unwrap_err().contains("verify-full")
+        );
+    }
+}

@@ -1,0 +1,39 @@
+//! Several hubs on one PostgreSQL database, each with a data directory and agents of its own, as on several machines.
+
+mod hub_killed;
+mod lost_host;
+mod one_inbox;
+mod placement;
+mod trees;
+
+use anyhow::Context as _;
+use plexus_e2e::{Setup, World};
+use plexus_testkit::postgres::Postgres;
+use plexus_testkit::skip;
+
+/// Hubs that share a database.
+struct Fleet {
+    hosts: Vec<World>,
+    url: String,
+}
+
+impl Fleet {
+    /// Starts a hub for each of these hosts, with scripted agents. If PostgreSQL is missing, reports the test as skipped and returns `None`.
+    async fn start(test: &str, hosts: &[&str]) -> anyhow::Result<Option<Self>> {
+        let Some(server) = Postgres::shared() else {
+            skip(test, "PostgreSQL");
+            return Ok(None);
+        };
+        let url = server.url(&server.database()?);
+        let mut fleet = Self { hosts: Vec::new(), url };
+        for host in hosts {
+            fleet.hosts.push(fleet.setup(host).world(test).await?.context("the scripted agent")?);
+        }
+        Ok(Some(fleet))
+    }
+
+    /// A hub of this host.
+    fn setup(&self, host: &str) -> Setup {
+        Setup::scripted().with_config(&format!("[store]\nurl = \"{}\"\nhost = \"{host}\"", self.url))
+    }
+}

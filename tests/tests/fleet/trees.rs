@@ -1,0 +1,106 @@
+//! Trees over hosts: a parent on one host decides for its children on another, and stops them.
+
+use anyhow::Context as _;
+use plexus_e2e::{LIMIT, World, processes_of, script, text};
+use plexus_testkit::rpc::Rpc;
+use serde_json::{Value, json};
+
+use super::Fleet;
+
+/// A session without a process, and a client with its token.
+struct Parent {
+    id: String,
+    rpc: Rpc,
+}
+
+impl Parent {
+    async fn create(world: &World, more: Value) -> anyhow::Result<Self> {
+        let mut params = json!({"name": "lead", "working_dir": world.work, "hub_tools": true});
+        for (field, value) in more.as_object().into_iter().flatten() {
+            params[field] = value.clone();
+        }
+        let id = text(&world.call("claudecode.create", params).await?["id"]);
+        let given = world.call("loopback.configure", json!({"session_id": id})).await?;
+        let header = text(&given["mcp_config"]["mcpServers"]["plexus"]["headers"]["Authorization"]);
+        let rpc = Rpc::new(world.hub.url(), header.trim_start_matches("Bearer "));
+        Ok(Self { id, rpc })
+    }
+
+    /// Creates a child on another host, which runs these commands.
+    async fn child_on(
+        &self,
+        host: &str,
+        world: &World,
+        name: &str,
+        commands: &[&str],
+    ) -> anyhow::Result<String> {
+        let mut steps: Vec<Value> =
+            commands.iter().map(|command| json!({"tool": "Bash", "input": {"command": command}})).collect();
+        steps.push(json!({"say": "done"}));
+        let prompt = script(&Value::Array(steps));
+        let params = json!({"name": name, "working_dir": world.work, "host": host, "prompt": prompt});
+        let created = self.rpc.call("claudecode.create", params).await.context("create")?;
+        Ok(text(&created["id"]))
+    }
+
+    /// Waits until it is asked for an approval.
+    async fn asked(&self, mut cursor: Value) -> anyhow::Result<Value> {
+        let asked = async {
+            loop {
+                let params = json!({"cursor": cursor, "timeout_ms": 10_000});
+                let news = self.rpc.call("loopback.wait", params).await?;
+                if let Some(approval) = news["approvals"].as_array().and_then(|all| all.first()) {
+                    return anyhow::Ok(approval.clone());
+                }
+                cursor = news["cursor"].clone();
+            }
+        };
+        tokio::time::timeout(LIMIT, asked).await.context("the parent is asked")?
+    }
+}
+
+#[tokio::test]
+async fn a_parent_decides_for_a_child_on_another_host_within_its_scope() -> anyhow::Result<()> {
+    let test = "a_parent_decides_for_a_child_on_another_host_within_its_scope";
+    let Some(fleet) = Fleet::start(test, &["one", "two"]).await? else { return Ok(()) };
+    let [one, _] = &fleet.hosts[..] else { unreachable!() };
+    let parent = Parent::create(one, json!({"approve_scope": ["Bash(touch:*)"]})).await?;
+    let cursor = parent.rpc.call("loopback.wait", json!({})).await?["cursor"].clone();
+    let child = parent.child_on("two", one, "worker", &["touch allowed", "mkdir made"]).await?;
+
+    let approval = parent.asked(cursor).await?;
+    assert_eq!((&approval["session_id"], &approval["host"]), (&json!(child), &json!("two")), "{approval:#}");
+    let allow = json!({"approval_id": approval["id"], "approve": true});
+    parent.rpc.call("loopback.respond", allow).await?;
+
+    // The next call is beyond its scope: the operator is asked, on any host, and the host of the child refuses the parent.
+    let (_, beyond) = one.asked(&child).await?;
+    assert_eq!(beyond["input"]["command"], "mkdir made", "{beyond:#}");
+    assert_eq!(beyond["asked_of"], json!({"kind": "operator"}));
+    let allow = json!({"approval_id": beyond["id"], "approve": true});
+    let refused = parent.rpc.call("loopback.respond", allow).await.expect_err("beyond its scope");
+    assert_eq!(refused.data["type"], "beyond_scope", "{refused}");
+    one.allow(&beyond).await?;
+    assert_eq!(one.ended(&child).await?["status"], "complete");
+    assert!(one.file("allowed").exists() && one.file("made").exists());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_stop_reaches_the_whole_tree_on_all_hosts() -> anyhow::Result<()> {
+    let test = "a_stop_reaches_the_whole_tree_on_all_hosts";
+    let Some(fleet) = Fleet::start(test, &["one", "two"]).await? else { return Ok(()) };
+    let [one, two] = &fleet.hosts[..] else { unreachable!() };
+    let parent = Parent::create(one, json!({})).await?;
+    let child = parent.child_on("two", one, "worker", &["touch made"]).await?;
+    one.asked(&child).await?;
+    assert!(!processes_of(&child).is_empty());
+    one.call("claudecode.stop", json!({"session_id": parent.id})).await?;
+    assert!(processes_of(&child).is_empty());
+    assert_eq!(one.ended(&child).await?["status"], "interrupted");
+    assert!(!one.file("made").exists());
+
+    one.call("claudecode.delete", json!({"session_id": parent.id})).await?;
+    assert_eq!(two.call("claudecode.list", json!({})).await?["sessions"], json!([]));
+    Ok(())
+}
