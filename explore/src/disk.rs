@@ -13,6 +13,8 @@ use plexus_store::{
 use shuttle::rand::Rng as _;
 use tokio::task::yield_now;
 
+use crate::wakes::Wakes;
+
 /// The maximum number of failures in one schedule, so that the schedule ends.
 const FAILURES: u32 = 3;
 
@@ -31,6 +33,15 @@ pub(crate) enum Host {
     Owner,
     /// Another one.
     Other,
+}
+
+impl Host {
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::Owner => Self::Other,
+            Self::Other => Self::Owner,
+        }
+    }
 }
 
 impl Disk {
@@ -59,6 +70,7 @@ pub(crate) struct Connection(Arc<Shared>);
 struct Shared {
     host: Host,
     disk: Arc<Mutex<Disk>>,
+    wakes: Arc<Wakes>,
     /// Held while a commit is written and published, because the store has one thread for both.
     writer: tokio::sync::Mutex<()>,
     observer: Mutex<Option<Observer>>,
@@ -66,9 +78,9 @@ struct Shared {
 }
 
 impl Connection {
-    pub(crate) fn to(disk: &Arc<Mutex<Disk>>, host: Host) -> Self {
-        let (disk, writer) = (Arc::clone(disk), tokio::sync::Mutex::new(()));
-        Self(Arc::new(Shared { host, disk, writer, observer: Mutex::default(), closed: false.into() }))
+    pub(crate) fn to(disk: &Arc<Mutex<Disk>>, host: Host, wakes: &Arc<Wakes>) -> Self {
+        let (disk, wakes, writer) = (Arc::clone(disk), Arc::clone(wakes), tokio::sync::Mutex::new(()));
+        Self(Arc::new(Shared { host, disk, wakes, writer, observer: Mutex::default(), closed: false.into() }))
     }
 
     pub(crate) fn host(&self) -> Host {
@@ -133,6 +145,9 @@ impl Shared {
             disk.log.push((self.host, Changed::by(&mut std::iter::once(&committed))));
             Ok(committed)
         })?;
+        if answer.is_ok() {
+            self.wakes.poll_other(self.host);
+        }
         yield_now().await;
         if let Ok(committed) = &answer {
             // The observer is taken out, because no lock may be held while it wakes tasks.

@@ -8,17 +8,12 @@ use std::time::Duration;
 use plexus_book::{Book, Commits, Meter};
 use plexus_store::{ApprovalRow, Committed, Ledger as _, StoreError};
 use shuttle::rand::Rng as _;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
-use tokio::time::timeout;
 
 use crate::disk::{Connection, Disk, Host};
 use crate::scenario::new_session;
-
-/// How often a hub reads what the other one has committed, even if nobody wakes it.
-const POLL: Duration = Duration::from_secs(1);
-/// By how many steps a late wake-up is late.
-const LATE: usize = 10;
+use crate::wakes::Wakes;
 
 /// Any of the two hosts.
 pub(crate) fn any_host() -> Host {
@@ -48,7 +43,7 @@ pub(crate) struct Hub {
 
 impl Hub {
     async fn start(disk: &Arc<Mutex<Disk>>, host: Host, wakes: &Arc<Wakes>) -> Arc<Self> {
-        let connection = Connection::to(disk, host);
+        let connection = Connection::to(disk, host, wakes);
         let commits = Arc::new(Commits::new(Arc::new(connection.clone()), Arc::new(NoMeter)));
         let book = Book::new(Arc::clone(&commits));
         let owner = tokio::sync::Mutex::new(());
@@ -84,15 +79,14 @@ impl Hub {
     /// Publishes what the other hub commits.
     async fn follow(self: Arc<Self>, mut seen: usize, wakes: Arc<Wakes>) {
         loop {
-            // Also without a wake-up.
-            let _ = timeout(POLL, wakes.of(self.connection.host()).notified()).await;
-            let Ok((last, changed)) = self.connection.commits_after(seen).await else { continue };
+            wakes.of(self.connection.host()).notified().await;
+            let (last, changed) = self.commits.retry(|| self.connection.commits_after(seen)).await;
             let mut rows = Vec::new();
-            for id in &changed.approvals {
+            for id in changed.approvals.keys() {
                 rows.extend(self.commits.retry(|| self.connection.approval(*id)).await);
             }
             self.note_deadlines(&rows);
-            self.commits.publish_remote(&changed, &rows);
+            self.commits.publish_remote(&changed);
             seen = last;
         }
     }
@@ -117,45 +111,6 @@ impl Hub {
         self.connection.close();
         let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner).take();
         tasks.into_iter().flatten().for_each(|task| task.abort());
-    }
-}
-
-/// Wakes the hub of each host.
-#[derive(Default)]
-pub(crate) struct Wakes {
-    owner: Notify,
-    other: Notify,
-}
-
-impl Wakes {
-    fn of(&self, host: Host) -> &Notify {
-        match host {
-            Host::Owner => &self.owner,
-            Host::Other => &self.other,
-        }
-    }
-
-    /// Wakes the hub of the other host. A wake-up may be lost, late or doubled.
-    fn wake_other(self: &Arc<Self>, host: Host) {
-        let other = if host == Host::Owner { Host::Other } else { Host::Owner };
-        let (times, is_late) = match shuttle::rand::thread_rng().gen_range(0..4) {
-            0 => return,
-            1 => (2, false),
-            2 => (1, true),
-            _ => (1, false),
-        };
-        let this = Arc::clone(self);
-        let wake = move || (0..times).for_each(|_| this.of(other).notify_one());
-        if !is_late {
-            return wake();
-        }
-        // It ends by itself.
-        drop(tokio::spawn(async move {
-            for _ in 0..LATE {
-                tokio::task::yield_now().await;
-            }
-            wake();
-        }));
     }
 }
 

@@ -10,6 +10,7 @@ mod disk;
 mod hub;
 mod scenario;
 mod search;
+mod wakes;
 
 pub use scenario::{Totals, scenario};
 pub use search::{Search, config, explore};
