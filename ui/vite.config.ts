@@ -1,10 +1,10 @@
-import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig, type Plugin } from 'vite';
 
-/** Writes each file compressed beside itself, where that saves anything: the hub serves what the browser takes. */
+/** Replaces each file by a compressed one, where that saves anything. The hub decompresses it for a client that does not accept gzip. */
 function gzipped(): Plugin {
   let folder = '';
   return {
@@ -19,7 +19,9 @@ function gzipped(): Plugin {
         const path = join(entry.parentPath, entry.name);
         const content = readFileSync(path);
         const small = gzipSync(content, { level: 9 });
-        if (small.length < content.length) writeFileSync(`${path}.gz`, small);
+        if (small.length >= content.length) continue;
+        writeFileSync(`${path}.gz`, small);
+        rmSync(path);
       }
     },
   };

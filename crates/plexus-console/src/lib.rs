@@ -2,7 +2,9 @@
 //! built, the only file is a page that says so. `plexus-server` serves the files.
 
 use std::borrow::Cow;
+use std::io::{self, Read as _};
 
+use flate2::read::GzDecoder;
 use rust_embed::{EmbeddedFile, RustEmbed};
 
 #[derive(RustEmbed)]
@@ -19,13 +21,37 @@ const STAND_IN: &str = include_str!("missing.html");
 #[derive(Debug, Clone)]
 pub struct File {
     /// Its content.
-    pub content: Cow<'static, [u8]>,
-    /// The content compressed with gzip, if that is smaller.
-    pub gzip: Option<Cow<'static, [u8]>>,
+    pub content: Content,
     /// Its media type.
     pub media_type: &'static str,
     /// Whether its name changes with its content.
     pub immutable: bool,
+}
+
+/// The content of a file. The program contains it once, compressed if that is smaller.
+#[derive(Debug, Clone)]
+pub enum Content {
+    /// As it is.
+    Plain(Cow<'static, [u8]>),
+    /// Compressed with gzip.
+    Gzip(Cow<'static, [u8]>),
+}
+
+impl Content {
+    /// The content for a reader that does not accept gzip.
+    ///
+    /// # Errors
+    /// If it cannot be decompressed.
+    pub fn into_plain(self) -> io::Result<Cow<'static, [u8]>> {
+        match self {
+            Self::Plain(content) => Ok(content),
+            Self::Gzip(compressed) => {
+                let mut content = Vec::new();
+                GzDecoder::new(&*compressed).read_to_end(&mut content)?;
+                Ok(Cow::Owned(content))
+            }
+        }
+    }
 }
 
 /// The file at this path, which has no leading slash. `index.html` always exists.
@@ -33,20 +59,16 @@ pub fn file(path: &str) -> Option<File> {
     if path.ends_with(".gz") {
         return None;
     }
-    let Some(EmbeddedFile { data, .. }) = Built::get(path) else {
+    let data = |EmbeddedFile { data, .. }| data;
+    let compressed = Built::get(&format!("{path}.gz")).map(data).map(Content::Gzip);
+    let Some(content) = compressed.or_else(|| Built::get(path).map(data).map(Content::Plain)) else {
         return (path == "index.html").then(|| File {
-            content: Cow::Owned(stand_in(MISSING).into_bytes()),
-            gzip: None,
+            content: Content::Plain(Cow::Owned(stand_in(MISSING).into_bytes())),
             media_type: "text/html; charset=utf-8",
             immutable: false,
         });
     };
-    Some(File {
-        content: data,
-        gzip: Built::get(&format!("{path}.gz")).map(|file| file.data),
-        media_type: media_type(path)?,
-        immutable: path.starts_with("assets/"),
-    })
+    Some(File { content, media_type: media_type(path)?, immutable: path.starts_with("assets/") })
 }
 
 /// Why this program has no console, if it has none.
@@ -80,7 +102,8 @@ mod tests {
     #[test]
     fn the_index_page_always_exists_and_other_files_are_not_served() {
         let page = file("index.html").unwrap();
-        assert!(page.media_type.starts_with("text/html") && !page.content.is_empty());
+        let content = page.content.into_plain().unwrap();
+        assert!(page.media_type.starts_with("text/html") && content.starts_with(b"<!doctype html>"));
         assert!(file("../Cargo.toml").is_none() && file("index.html.gz").is_none() && file("").is_none());
     }
 

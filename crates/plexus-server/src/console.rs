@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
-use plexus_console::File;
+use plexus_console::{Content, File};
 use plexus_protocol::console::SignIn;
 use plexus_protocol::{Error, ErrorKind};
 use serde_json::json;
@@ -46,12 +46,20 @@ fn served(uri: &Uri, headers: &HeaderMap) -> Response {
         "" => "index.html",
         path => path,
     };
-    let Some(File { content, gzip, media_type, immutable }) = plexus_console::file(path) else {
+    let Some(File { content, media_type, immutable }) = plexus_console::file(path) else {
         return Refusal::NotFound.into_response();
     };
-    let compressed = gzip.filter(|_| takes_gzip(headers));
-    let encoded = compressed.is_some();
-    let mut response = Bytes::from_owner(compressed.unwrap_or(content)).into_response();
+    let (content, encoded) = match content {
+        Content::Gzip(compressed) if takes_gzip(headers) => (compressed, true),
+        content => match content.into_plain() {
+            Ok(content) => (content, false),
+            Err(error) => {
+                tracing::error!(%error, path, "a file of the console cannot be decompressed");
+                return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+            }
+        },
+    };
+    let mut response = Bytes::from_owner(content).into_response();
     let out = response.headers_mut();
     for (name, value) in GUARDS {
         out.insert(name, HeaderValue::from_static(value));
@@ -103,6 +111,8 @@ fn refused(status: StatusCode, error: &Error) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use http_body_util::BodyExt as _;
+
     use super::*;
 
     #[tokio::test]
@@ -115,6 +125,21 @@ mod tests {
         }
         assert_eq!(headers[header::CACHE_CONTROL], "no-cache");
         assert!(!headers.contains_key(header::SET_COOKIE) && !headers.contains_key(header::CONTENT_ENCODING));
+    }
+
+    #[tokio::test]
+    async fn a_client_without_gzip_gets_the_same_page() {
+        let plain = served(&Uri::from_static("/"), &HeaderMap::new());
+        assert!(!plain.headers().contains_key(header::CONTENT_ENCODING));
+        let plain = plain.into_body().collect().await.unwrap().to_bytes();
+        assert!(plain.starts_with(b"<!doctype html>"));
+        let takes_gzip = HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"))]);
+        let compressed = served(&Uri::from_static("/"), &takes_gzip);
+        if compressed.headers().contains_key(header::CONTENT_ENCODING) {
+            let compressed = compressed.into_body().collect().await.unwrap().to_bytes();
+            let content = Content::Gzip(compressed.to_vec().into()).into_plain().unwrap();
+            assert_eq!(content, plain.to_vec());
+        }
     }
 
     #[tokio::test]
