@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use plexus_protocol::{ApprovalStatus, SessionId};
-use plexus_store::{ApprovalRow, Change, Changed, Committed, Ledger, StoreError};
+use plexus_store::{Change, Changed, Committed, Ledger, StoreError};
 use tokio::time::sleep;
 
 use crate::runtime::now;
@@ -82,12 +82,12 @@ impl Commits {
         self.signals.wake(&Topic::AnyCommit);
     }
 
-    /// Wakes the tasks that wait for something that other hubs have committed. `rows` are the approvals among the changes.
-    pub fn publish_remote(&self, changed: &Changed, rows: &[ApprovalRow]) {
-        let resolved = rows.iter().filter(|row| row.approval.status != ApprovalStatus::Pending);
-        resolved.for_each(|row| self.signals.wake(&Topic::Approval(row.approval.id)));
+    /// Wakes the tasks that wait for something that other hubs have committed.
+    pub fn publish_remote(&self, changed: &Changed) {
+        let resolved = changed.approvals.iter().filter(|(_, approval)| !approval.is_pending);
+        resolved.for_each(|(id, _)| self.signals.wake(&Topic::Approval(*id)));
         let mut sessions = changed.sessions.clone();
-        sessions.extend(rows.iter().map(|row| row.approval.session_id));
+        sessions.extend(changed.approvals.values().map(|approval| approval.session));
         sessions.into_iter().for_each(|session| self.signals.wake(&Topic::Session(session)));
         changed.ended_tokens.iter().for_each(|token| self.signals.wake(&Topic::Token(token.clone())));
         changed.feed.iter().for_each(|to| self.signals.wake(&Topic::Feed(to.clone())));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use plexus_protocol::{CommandId, Error, ErrorKind, HostName, Principal};
-use plexus_store::{CommandState, Fleet, HostState, NewCommand, StoreError};
+use plexus_store::{CommandState, Fleet, HostState, NewCommand, Sent, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -76,7 +76,6 @@ impl Commands {
         method: &str,
         params: Value,
     ) -> Result<Value, Error> {
-        self.check_connected(host).await?;
         let caller = SentCaller { principal: caller.principal.clone(), door: caller.door };
         let id = CommandId::random();
         let command = NewCommand {
@@ -93,7 +92,9 @@ impl Commands {
         let _waiting = Forget { commands: self, id };
         let uncertain =
             |error: StoreError| unreachable(host, &format!("the request may have been executed ({error})"));
-        self.fleet.send(&command).await.map_err(uncertain)?;
+        if self.fleet.send(&command).await.map_err(uncertain)? == Sent::NotConnected {
+            return Err(self.why_not_connected(host).await?);
+        }
         let (mut waited, mut failed) = (Duration::ZERO, Duration::ZERO);
         loop {
             if let Ok(reply) = timeout(EXAMINE, &mut answer).await {
@@ -118,29 +119,23 @@ impl Commands {
         }
     }
 
-    /// Fails if the hub of the host has not renewed its lease: a caller should not have to wait for it.
-    async fn check_connected(&self, host: &HostName) -> Result<(), Error> {
+    /// Why a command was not sent to a host: a caller should not have to wait for it.
+    async fn why_not_connected(&self, host: &HostName) -> Result<Error, Error> {
         let hosts = self.fleet.hosts().await.map_err(store_error)?;
         let Some(row) = hosts.iter().find(|row| row.name == *host) else {
             let names: Vec<&str> = hosts.iter().map(|row| row.name.as_str()).collect();
-            return Err(Error::invalid(
-                "host",
-                format!("there is no host `{host}`; the hosts are {names:?}"),
-            ));
+            return Ok(Error::invalid("host", format!("there is no host `{host}`; the hosts are {names:?}")));
         };
-        match row.silent_ms {
+        let why = match row.silent_ms {
             _ if matches!(row.state, HostState::Lost | HostState::Removed) => {
-                Err(unreachable(host, "it was declared lost; nothing was executed"))
+                "it was declared lost; nothing was executed".to_owned()
             }
-            None => Ok(()),
             Some(silent) => {
-                let since = silent / 1000;
-                Err(unreachable(
-                    host,
-                    &format!("its hub has been disconnected for {since} s; nothing was executed"),
-                ))
+                format!("its hub has been disconnected for {} s; nothing was executed", silent / 1000)
             }
-        }
+            None => "its hub was disconnected; nothing was executed. Try again".to_owned(),
+        };
+        Ok(unreachable(host, &why))
     }
 
     /// Whether a command can still have a reply.

@@ -2,11 +2,13 @@
 //!
 //! A wake-up is a hint and carries nothing. A hub that is woken reads the database, and does so once a second even if nobody wakes it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plexus_protocol::{ApprovalId, CommandId, HostName, SessionId};
+use plexus_protocol::{
+    Approval, ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, CommandId, HostName, SessionId,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -22,7 +24,7 @@ pub trait Fleet: Send + Sync + 'static {
     async fn run(&self) -> Fenced;
 
     /// Waits until another hub may have changed something, for at most a second.
-    async fn woken(&self);
+    async fn woken(&self) -> News;
 
     /// Wakes other hubs. Calls that follow closely share one message.
     fn wake(&self, whom: Wake);
@@ -48,8 +50,8 @@ pub trait Fleet: Send + Sync + 'static {
     /// The callers of all hubs that were present within this time, and how long ago.
     async fn present(&self, within: Duration) -> Result<Vec<(String, Duration)>, StoreError>;
 
-    /// Sends a command.
-    async fn send(&self, command: &NewCommand) -> Result<(), StoreError>;
+    /// Sends a command, if the hub of its host is connected.
+    async fn send(&self, command: &NewCommand) -> Result<Sent, StoreError>;
 
     /// Takes the commands for this host, except those that this hub already has.
     async fn take_commands(&self, known: &[CommandId]) -> Result<Vec<CommandRow>, StoreError>;
@@ -65,6 +67,24 @@ pub trait Fleet: Send + Sync + 'static {
 
     /// Withdraws a command that was not taken yet; returns whether it was withdrawn.
     async fn withdraw(&self, command: CommandId) -> Result<bool, StoreError>;
+}
+
+/// What another hub may have changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum News {
+    /// It has committed.
+    Commits,
+    /// It may also have sent a command to this host, or a reply.
+    Any,
+}
+
+/// Whether a command was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sent {
+    /// It was.
+    Yes,
+    /// There is no such host, its hub is not connected, or it was declared lost.
+    NotConnected,
 }
 
 /// Why a hub can never write again.
@@ -137,7 +157,7 @@ pub struct RemoteCommits {
     pub has_more: bool,
 }
 
-/// What was changed, by name only. A reader takes the contents from the store.
+/// What was changed, by name only. A reader takes the contents from the store, if it needs them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Changed {
@@ -145,8 +165,8 @@ pub struct Changed {
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub sessions: BTreeSet<SessionId>,
     /// The approvals that were created or changed.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub approvals: BTreeSet<ApprovalId>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub approvals: BTreeMap<ApprovalId, ChangedApproval>,
     /// Whether permission rules were created or revoked.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub rules: bool,
@@ -161,13 +181,41 @@ pub struct Changed {
     pub feed: BTreeSet<String>,
 }
 
+/// An approval that was created or changed: what a hub has to know to decide whether it reads the approval.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedApproval {
+    /// The session whose call it is about.
+    pub session: SessionId,
+    /// The host of that session.
+    pub host: Option<HostName>,
+    /// Who decides.
+    pub asked_of: AskedOf,
+    /// Whether it waits for a decision.
+    pub is_pending: bool,
+    /// Whether it is about a budget. Sessions of any host may wait for it.
+    pub is_about_budget: bool,
+}
+
+impl From<&Approval> for ChangedApproval {
+    fn from(approval: &Approval) -> Self {
+        Self {
+            session: approval.session_id,
+            host: approval.host.clone(),
+            asked_of: approval.asked_of.clone(),
+            is_pending: approval.status == ApprovalStatus::Pending,
+            is_about_budget: approval.kind == ApprovalKind::Budget,
+        }
+    }
+}
+
 impl Changed {
     /// The changes of these commits.
     pub fn by(commits: &mut dyn Iterator<Item = &Committed>) -> Self {
         let mut changed = Self::default();
         for commit in commits {
             changed.sessions.extend(commit.events.iter().map(|event| event.session));
-            changed.approvals.extend(commit.approvals.iter().map(|row| row.approval.id));
+            let approvals = commit.approvals.iter().map(|row| &row.approval);
+            changed.approvals.extend(approvals.map(|approval| (approval.id, approval.into())));
             changed.rules |= !commit.rules.is_empty();
             changed.budgets |= !commit.budgets.is_empty();
             changed.ended_tokens.extend(commit.ended_tokens.iter().map(ToString::to_string));

@@ -36,7 +36,8 @@ pub use arbor::{AdoptedConversation, Arbor, ConversationStart, NodeRow, ResumePo
 pub use change::{Change, Committed};
 pub use domain::calls::OUTDATED;
 pub use fleet::{
-    Changed, CommandRow, CommandState, Fenced, Fleet, HostRow, HostState, NewCommand, RemoteCommits, Wake,
+    Changed, ChangedApproval, CommandRow, CommandState, Fenced, Fleet, HostRow, HostState, NewCommand, News,
+    RemoteCommits, Sent, Wake,
 };
 pub use history::{
     ApprovalSpan, AuditBound, AuditFact, AuditFacts, CallCount, EndedTurn, History, Period, SessionParent,

@@ -23,7 +23,7 @@ const NOBODY: u32 = 65_534;
 const SERVER: &str = r#"
 "$1/initdb" --pgdata="$2/data" --username=plexus --auth=trust --encoding=UTF8 --locale=C.UTF-8 --no-sync >"$2/log" 2>&1 &&
     "$1/pg_ctl" start --wait --silent --pgdata="$2/data" --log="$2/log" \
-        --options="-c unix_socket_directories='$2' -c fsync=off -c max_connections=500 $3" &&
+        --options="-c unix_socket_directories='$2' -c max_connections=500 $3" &&
     echo ready || echo failed
 read -r _
 "$1/pg_ctl" stop --mode=immediate --silent --pgdata="$2/data" >/dev/null 2>&1
@@ -35,6 +35,15 @@ const ACCESS: &str =
     "local all all trust\nhostssl all certified 127.0.0.1/32 cert\nhost all all 127.0.0.1/32 scram-sha-256\n";
 
 const DEFAULT_PORT: u16 = 5432;
+
+/// What a server does with a COMMIT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Disk {
+    /// Waits until it is on the disk.
+    Synced,
+    /// Leaves it to the system: the tests kill processes, not the machine.
+    NotSynced,
+}
 
 /// A running server.
 pub struct Postgres {
@@ -54,9 +63,18 @@ impl Postgres {
     pub fn shared() -> Option<&'static Self> {
         static SERVER: OnceLock<Option<Postgres>> = OnceLock::new();
         #[expect(clippy::unwrap_used, reason = "a test must not go on without it")]
-        let server = SERVER
-            .get_or_init(|| programs().map(|programs| Self::start(programs, DEFAULT_PORT, None).unwrap()));
+        let server = SERVER.get_or_init(|| {
+            programs().map(|programs| Self::start(programs, DEFAULT_PORT, None, Disk::NotSynced).unwrap())
+        });
         server.as_ref()
+    }
+
+    /// Starts a server that waits for its disk, as in production; `None` if PostgreSQL is not installed.
+    ///
+    /// # Errors
+    /// If it is installed and cannot be started.
+    pub fn durable() -> anyhow::Result<Option<Self>> {
+        programs().map(|programs| Self::start(programs, DEFAULT_PORT, None, Disk::Synced)).transpose()
     }
 
     /// Starts a server that also listens on a port of 127.0.0.1, with TLS and passwords; `None` if PostgreSQL is not installed. Its certificate is for `host`, and
@@ -70,7 +88,7 @@ impl Postgres {
         // Another process may take the port before the server does.
         for _ in 0..5 {
             let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-            match Self::start(programs.clone(), port, Some((authority, host))) {
+            match Self::start(programs.clone(), port, Some((authority, host)), Disk::NotSynced) {
                 Ok(server) => return Ok(Some(server)),
                 Err(error) => last = Some(error),
             }
@@ -78,10 +96,15 @@ impl Postgres {
         last.map_or(Ok(None), Err)
     }
 
-    fn start(programs: PathBuf, port: u16, certified: Option<(&Authority, &str)>) -> anyhow::Result<Self> {
+    fn start(
+        programs: PathBuf,
+        port: u16,
+        certified: Option<(&Authority, &str)>,
+        disk: Disk,
+    ) -> anyhow::Result<Self> {
         let dir = std::env::temp_dir().join(format!("plexus-postgres-{}", uuid::Uuid::new_v4().simple()));
         std::fs::create_dir(&dir)?;
-        let options = match certified {
+        let mut options = match certified {
             None => "-c listen_addresses=".to_owned(),
             Some((authority, host)) => {
                 let issued = authority.server(host)?;
@@ -96,6 +119,9 @@ impl Postgres {
                 )
             }
         };
+        if disk == Disk::NotSynced {
+            options.push_str(" -c fsync=off");
+        }
         let mut server = Command::new("/bin/sh");
         server.args(["-c", SERVER, "server"]).arg(&programs).arg(&dir).arg(options);
         server.env_clear().env("PATH", "/usr/bin:/bin").current_dir(&dir);

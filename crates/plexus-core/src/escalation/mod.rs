@@ -77,9 +77,9 @@ impl Escalation {
     }
 
     /// An approval is addressed to a session, which may have to be woken.
-    pub(crate) fn wake(&self, row: &ApprovalRow) {
-        if let AskedOf::Session { id } = row.approval.asked_of {
-            self.wake_queue.add(id);
+    pub(crate) fn wake(&self, asked_of: &AskedOf) {
+        if let AskedOf::Session { id } = asked_of {
+            self.wake_queue.add(*id);
         }
     }
 

@@ -293,7 +293,7 @@ impl Hub {
             self.book().note_deadline(row);
         }
         if row.approval.status == ApprovalStatus::Pending {
-            parts.escalation.wake(row);
+            parts.escalation.wake(&row.approval.asked_of);
             if is_own {
                 parts.escalation.open(row);
                 self.notifier.iter().for_each(|notifier| notifier.open(row));

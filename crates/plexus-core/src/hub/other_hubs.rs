@@ -8,9 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use plexus_protocol::{ApprovalId, ApprovalStatus, Error, ErrorKind, HostName, SessionId};
+use plexus_protocol::{
+    ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Error, ErrorKind, HostName, SessionId,
+};
 use plexus_store::{
-    ApprovalRow, CommandRow, Committed, Fleet, HostRow, HostState, RemoteCommits, StoreError, Wake,
+    ApprovalRow, CommandRow, Committed, Fleet, HostRow, HostState, News, RemoteCommits, StoreError, Wake,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -123,16 +125,19 @@ impl Hub {
         commands.call(host, caller, method, params).await
     }
 
-    /// Wakes the other hubs after a commit. Events alone are not urgent: an agent writes many of them.
+    /// Wakes the other hubs after a commit. What only people see on other hosts is not urgent: events, of which an agent writes many, and approvals
+    /// that the operator decides. The host of an approval has an agent that waits for its decision.
     pub(super) fn wake_other_hubs(&self, committed: &Committed) {
         let Some(commands) = &self.commands else { return };
         let Committed { approvals, feed, rules, ended_tokens, budgets, .. } = committed;
-        let has_only_events = approvals.is_empty()
-            && feed.is_empty()
-            && rules.is_empty()
-            && ended_tokens.is_empty()
-            && budgets.is_empty();
-        commands.fleet().wake(if has_only_events { Wake::AllSoon } else { Wake::All });
+        let operator = AskedOf::Operator.key();
+        let is_for_agents = feed.iter().any(|entry| entry.to != operator)
+            || approvals.iter().any(|row| row.approval.kind == ApprovalKind::Budget);
+        let is_urgent = is_for_agents || !rules.is_empty() || !ended_tokens.is_empty() || !budgets.is_empty();
+        let fleet = commands.fleet();
+        fleet.wake(if is_urgent { Wake::All } else { Wake::AllSoon });
+        let hosts = approvals.iter().filter_map(|row| row.approval.host.as_ref());
+        hosts.filter(|host| !self.is_own(Some(host))).for_each(|host| fleet.wake(Wake::Host(host.clone())));
     }
 
     /// The hubs that share the store.
@@ -144,8 +149,8 @@ impl Hub {
     pub(super) async fn follow_other_hubs(self: Arc<Self>, mut seen: u64) -> Infallible {
         let Some(commands) = &self.commands else { return std::future::pending().await };
         loop {
-            commands.fleet().woken().await;
-            if let Err(error) = self.catch_up(commands, &mut seen).await {
+            let news = commands.fleet().woken().await;
+            if let Err(error) = self.catch_up(commands, news, &mut seen).await {
                 tracing::warn!(%error, "cannot read what other hubs have done; trying again");
             }
         }
@@ -173,11 +178,21 @@ impl Hub {
         }
     }
 
-    async fn catch_up(self: &Arc<Self>, commands: &Commands, seen: &mut u64) -> Result<(), StoreError> {
+    async fn catch_up(
+        self: &Arc<Self>,
+        commands: &Commands,
+        news: News,
+        seen: &mut u64,
+    ) -> Result<(), StoreError> {
         let fleet = commands.fleet();
         let known = commands.executing();
-        let (commits, taken, replies) =
-            tokio::join!(fleet.commits_after(*seen), fleet.take_commands(&known), commands.read_replies());
+        let of_commands = async {
+            match news {
+                News::Commits => (Ok(Vec::new()), Ok(())),
+                News::Any => tokio::join!(fleet.take_commands(&known), commands.read_replies()),
+            }
+        };
+        let (commits, (taken, replies)) = tokio::join!(fleet.commits_after(*seen), of_commands);
         // Each command that was taken has to be executed, whatever else fails.
         for command in taken? {
             if commands.starts(command.id) {
@@ -208,8 +223,13 @@ impl Hub {
             self.reload_rules().await?;
         }
         let mut rows = Vec::new();
-        for id in &changed.approvals {
-            rows.extend(store.approval(*id).await?);
+        for (id, approval) in &changed.approvals {
+            // What this hub does for approvals of other hosts needs no more than what is in the record.
+            if approval.is_about_budget || self.is_own(approval.host.as_ref()) {
+                rows.extend(store.approval(*id).await?);
+            } else if approval.is_pending {
+                self.parts.escalation.wake(&approval.asked_of);
+            }
         }
         if incomplete {
             rows.extend(self.own_resolved_approvals().await?);
@@ -221,7 +241,7 @@ impl Hub {
         if budgets || incomplete {
             self.sessions.all_started().iter().for_each(SessionHandle::limits_changed);
         }
-        let of_approvals = rows.iter().map(|row| &row.approval.session_id);
+        let of_approvals = changed.approvals.values().map(|approval| &approval.session);
         changed
             .sessions
             .iter()
@@ -231,7 +251,7 @@ impl Hub {
             self.follow.on_remote_events_of_all();
             self.commits().publish_unknown();
         } else {
-            self.commits().publish_remote(&changed, &rows);
+            self.commits().publish_remote(&changed);
         }
         if rules || incomplete {
             self.policy.resolve_matching(self.book(), None).await;

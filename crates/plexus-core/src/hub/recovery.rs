@@ -49,13 +49,13 @@ impl Hub {
         for approval in self.book().recover(store.host()).await? {
             parts.reservations.add_approval(approval.approval.id, input_size(&approval.approval.input));
             parts.escalation.open(&approval);
-            parts.escalation.wake(&approval);
+            parts.escalation.wake(&approval.approval.asked_of);
             self.notifier.iter().for_each(|notifier| notifier.open(&approval));
         }
         if store.fleet().is_some() {
             // Sessions of this host may be asked by sessions of other hosts.
             for row in store.open_approvals(OpenFilter::All).await? {
-                parts.escalation.wake(&row);
+                parts.escalation.wake(&row.approval.asked_of);
             }
         }
         if self.notifier.is_some() {

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -24,7 +24,8 @@ use super::errors::describe;
 use super::membership::Membership;
 use crate::StoreError;
 use crate::fleet::{
-    Changed, CommandRow, CommandState, Fenced, Fleet, HostRow, HostState, NewCommand, RemoteCommits, Wake,
+    Changed, CommandRow, CommandState, Fenced, Fleet, HostRow, HostState, NewCommand, News, RemoteCommits,
+    Sent, Wake,
 };
 
 /// How often the lease is renewed.
@@ -36,7 +37,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time between two attempts to connect.
 const RETRY: Duration = Duration::from_millis(500);
 /// How long a message that is not urgent waits for others.
-const SOON: Duration = Duration::from_millis(50);
+const SOON: Duration = Duration::from_millis(25);
 /// How often a hub reads although nobody wakes it.
 const POLL: Duration = Duration::from_secs(1);
 /// How many transactions are read at once.
@@ -68,8 +69,11 @@ const HOSTS: &str = "SELECT h.name, h.epoch, h.state, h.version, \
 const LAST_COMMIT: &str = "SELECT number FROM writer";
 const COMMITS: &str = "SELECT w.number AS head, c.number, c.host, c.changed FROM writer w \
     LEFT JOIN LATERAL (SELECT * FROM commits WHERE number > $1 ORDER BY number LIMIT $2) c ON TRUE ORDER BY c.number";
-const SEND: &str = "INSERT INTO commands (id, origin, host, caller, method, params, sent_at, expires_at) \
-    SELECT $1, $2, $3, $4, $5, $6, now.ms, now.ms + $7 FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT AS ms) now";
+// Only to a host whose lease is valid. The message wakes its hub.
+const SEND: &str = "WITH sent AS (INSERT INTO commands (id, origin, host, caller, method, params, sent_at, expires_at) \
+        SELECT $1, $2, h.name, $4, $5, $6, now.ms, now.ms + $7 FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT AS ms) now \
+        JOIN hosts h ON h.name = $3 AND h.state NOT IN ('lost', 'removed') JOIN leases l ON l.host = h.name AND l.until >= now.ms RETURNING host) \
+    SELECT pg_notify($8, host) FROM sent";
 // A hub of an earlier epoch takes nothing.
 const TAKE: &str = "WITH open AS (SELECT id, coalesce(taken_in <> $2, FALSE) AS taken_before FROM commands \
         WHERE host = $1 AND reply IS NULL AND (taken_in IS DISTINCT FROM $2 OR NOT id = ANY ($3)) \
@@ -82,7 +86,8 @@ const NOTE_PRESENT: &str = "INSERT INTO presence (caller, seen_at) \
     ON CONFLICT (caller) DO UPDATE SET seen_at = excluded.seen_at";
 const PRESENT: &str = "SELECT caller, greatest(0, (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT - seen_at) AS ago_ms FROM presence \
     WHERE seen_at > (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT - $1";
-const REPLY: &str = "UPDATE commands SET reply = $2 WHERE id = $1 AND reply IS NULL RETURNING origin";
+const REPLY: &str = "WITH replied AS (UPDATE commands SET reply = $2 WHERE id = $1 AND reply IS NULL RETURNING origin) \
+    SELECT pg_notify($3, origin) FROM replied";
 const STATES: &str = "SELECT id, taken_in IS NOT NULL AS taken, reply FROM commands WHERE id = ANY ($1)";
 const WITHDRAW: &str = "DELETE FROM commands WHERE id = $1 AND origin = $2 AND taken_in IS NULL";
 
@@ -93,7 +98,9 @@ pub(super) struct PgFleet {
     client: watch::Sender<Option<Arc<Client>>>,
     /// The process of the server behind the connection: its messages come back to this hub.
     process: AtomicI32,
-    woken: Arc<Notify>,
+    woken: Notify,
+    /// Whether there may be a command for this host, or a reply.
+    is_addressed: AtomicBool,
     /// The hubs that have to be woken.
     to_wake: Mutex<BTreeSet<Wake>>,
     has_to_wake: Notify,
@@ -106,7 +113,8 @@ impl PgFleet {
             membership,
             client: watch::Sender::new(None),
             process: AtomicI32::new(0),
-            woken: Arc::default(),
+            woken: Notify::new(),
+            is_addressed: AtomicBool::new(false),
             to_wake: Mutex::default(),
             has_to_wake: Notify::new(),
         }
@@ -151,7 +159,7 @@ impl PgFleet {
         let mut offered = self.client.subscribe();
         self.client.send_replace(Some(Arc::new(client)));
         // Whatever happened while nobody listened.
-        self.woken.notify_one();
+        self.news_for_this_host();
         // The sender is not dropped before this value.
         let _ = offered.wait_for(Option::is_none).await;
         Err(no_answer())
@@ -168,8 +176,10 @@ impl PgFleet {
             match poll_fn(|context| connection.poll_message(context)).await {
                 Some(Ok(AsyncMessage::Notification(message))) => {
                     let is_own = self.process.load(Ordering::Relaxed) == message.process_id();
-                    if !is_own && (message.payload().is_empty() || message.payload() == self.name()) {
-                        self.woken.notify_one();
+                    match message.payload() {
+                        "" if !is_own => self.woken.notify_one(),
+                        host if host == self.name() => self.news_for_this_host(),
+                        _ => {}
                     }
                 }
                 Some(Ok(_)) => {}
@@ -224,14 +234,35 @@ impl PgFleet {
         }
     }
 
+    /// There may be a command for this host, or a reply.
+    fn news_for_this_host(&self) {
+        self.is_addressed.store(true, Ordering::Relaxed);
+        self.woken.notify_one();
+    }
+
     async fn wake_others(&self) -> Infallible {
+        // When the hubs are woken for which nothing is urgent.
+        let mut soon = None;
         loop {
-            self.has_to_wake.notified().await;
-            let soon = Instant::now() + SOON;
-            // More of them may follow until then; a message that is urgent ends the wait.
-            while !self.has_urgent() && timeout_at(soon, self.has_to_wake.notified()).await.is_ok() {}
-            let whom = std::mem::take(&mut *self.to_wake.lock().unwrap_or_else(PoisonError::into_inner));
-            let payloads: BTreeSet<&str> = whom.iter().map(payload).collect();
+            match soon {
+                None => self.has_to_wake.notified().await,
+                // A timeout is not an error.
+                Some(at) => drop(timeout_at(at, self.has_to_wake.notified()).await),
+            }
+            let mut payloads = BTreeSet::new();
+            for whom in std::mem::take(&mut *self.to_wake.lock().unwrap_or_else(PoisonError::into_inner)) {
+                match whom {
+                    Wake::AllSoon => drop(soon.get_or_insert_with(|| Instant::now() + SOON)),
+                    Wake::All => drop(payloads.insert(String::new())),
+                    Wake::Host(host) => drop(payloads.insert(host.to_string())),
+                }
+            }
+            if soon.is_some_and(|at| at <= Instant::now()) {
+                payloads.insert(String::new());
+            }
+            if payloads.contains("") {
+                soon = None;
+            }
             for payload in payloads {
                 let notify = async |client: &Client| {
                     client.execute("SELECT pg_notify($1, $2)", &[&CHANNEL, &payload]).await
@@ -242,11 +273,6 @@ impl PgFleet {
                 }
             }
         }
-    }
-
-    fn has_urgent(&self) -> bool {
-        let to_wake = self.to_wake.lock().unwrap_or_else(PoisonError::into_inner);
-        to_wake.iter().any(|whom| *whom != Wake::AllSoon)
     }
 
     /// Performs a request on the connection.
@@ -295,9 +321,10 @@ impl Fleet for PgFleet {
         }
     }
 
-    async fn woken(&self) {
-        // A timeout is not an error.
-        let _ = timeout(POLL, self.woken.notified()).await;
+    async fn woken(&self) -> News {
+        let has_message = timeout(POLL, self.woken.notified()).await.is_ok();
+        let is_for_this_host = self.is_addressed.swap(false, Ordering::Relaxed);
+        if has_message && !is_for_this_host { News::Commits } else { News::Any }
     }
 
     fn wake(&self, whom: Wake) {
@@ -358,18 +385,19 @@ impl Fleet for PgFleet {
         rows.iter().map(seen).collect()
     }
 
-    async fn send(&self, command: &NewCommand) -> Result<(), StoreError> {
+    async fn send(&self, command: &NewCommand) -> Result<Sent, StoreError> {
         let NewCommand { id, host, caller, method, params, expires_ms } = command;
         let (id, caller, params) = (id.to_string(), caller.to_string(), params.to_string());
         let expires = i64::try_from(*expires_ms).unwrap_or(i64::MAX);
         let sent = async |client: &Client| {
             client
-                .execute(SEND, &[&id, &self.name(), &host.as_str(), &caller, method, &params, &expires])
+                .execute(
+                    SEND,
+                    &[&id, &self.name(), &host.as_str(), &caller, method, &params, &expires, &CHANNEL],
+                )
                 .await
         };
-        self.perform(sent).await?;
-        self.wake(Wake::Host(host.clone()));
-        Ok(())
+        Ok(if self.perform(sent).await? == 0 { Sent::NotConnected } else { Sent::Yes })
     }
 
     async fn take_commands(&self, known: &[CommandId]) -> Result<Vec<CommandRow>, StoreError> {
@@ -389,12 +417,9 @@ impl Fleet for PgFleet {
 
     async fn reply(&self, command: CommandId, reply: &Value) -> Result<(), StoreError> {
         let stored = async |client: &Client| {
-            client.query_opt(REPLY, &[&command.to_string(), &reply.to_string()]).await
+            client.execute(REPLY, &[&command.to_string(), &reply.to_string(), &CHANNEL]).await
         };
-        if let Some(row) = self.perform(stored).await? {
-            self.wake(Wake::Host(host_name(&row, "origin")?));
-        }
-        Ok(())
+        self.perform(stored).await.map(drop)
     }
 
     async fn command_states(
@@ -410,14 +435,6 @@ impl Fleet for PgFleet {
         let withdrawn =
             async |client: &Client| client.execute(WITHDRAW, &[&command.to_string(), &self.name()]).await;
         Ok(self.perform(withdrawn).await? > 0)
-    }
-}
-
-/// The content of a message: the host that it is for, or nothing for all.
-fn payload(whom: &Wake) -> &str {
-    match whom {
-        Wake::All | Wake::AllSoon => "",
-        Wake::Host(host) => host.as_str(),
     }
 }
 
