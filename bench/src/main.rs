@@ -9,6 +9,7 @@ mod decisions;
 mod events;
 mod fan_out;
 mod figures;
+mod fleet;
 mod held_agents;
 mod history;
 mod hub_client;
@@ -57,6 +58,8 @@ enum Benchmark {
     Decisions(decisions::DecisionsArgs),
     /// The delay of an event with one and with many listeners, and whether many listeners delay the child
     FanOut(fan_out::FanOutArgs),
+    /// Several hubs on one PostgreSQL: an answer on another host, decisions per second, and one hub compared with SQLite
+    Fleet(fleet::FleetArgs),
     /// Decisions and reads on a hub with a large stored history, compared with one turn
     History(history::HistoryArgs),
     /// Events per second from one child to one reader, compared with the Claude Agent SDKs
@@ -89,6 +92,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         Benchmark::Console(args) => console::run(&args).await,
         Benchmark::Decisions(args) => decisions::run(&args).await,
         Benchmark::FanOut(args) => fan_out::run(&args).await,
+        Benchmark::Fleet(args) => fleet::run(&args).await,
         Benchmark::History(args) => history::run(&args).await,
         Benchmark::Events(args) => events::run(&args).await,
         Benchmark::ParentCost(args) => parent_cost::run(&args).await,

@@ -186,10 +186,20 @@ pub(crate) async fn waits_of_one(
     round: usize,
     permits: usize,
 ) -> anyhow::Result<Vec<Duration>> {
-    let name = format!("round-{round}");
+    waits_of_one_answered_on(hub, hub, dir, &format!("round-{round}"), permits).await
+}
+
+/// The same for a child of one hub whose approvals are answered on another one.
+pub(crate) async fn waits_of_one_answered_on(
+    answering: &HubProcess,
+    hub: &HubProcess,
+    dir: &Path,
+    name: &str,
+    permits: usize,
+) -> anyhow::Result<Vec<Duration>> {
     let one = Case { open: 1, pace: Pace::Single };
-    let Answered { sent, .. } =
-        answered(hub, dir, &name, one, Permits { each: permits, answered: permits }).await?;
+    let permits = Permits { each: permits, answered: permits };
+    let Answered { sent, .. } = answered(answering, hub, dir, name, one, permits).await?;
     until_complete(&Rpc::new(hub.url(), &hub.token()?), ("name", &format!("{name}-0"))).await?;
     waits_in_log(dir, &sent)
 }
@@ -197,7 +207,7 @@ pub(crate) async fn waits_of_one(
 /// The waiting times of a case. The children request more permits than are answered, so that the same number stays open.
 async fn waits(hub: &HubProcess, dir: &Path, case: Case, permits: usize) -> anyhow::Result<Waits> {
     let permits = Permits { each: permits.div_ceil(case.open) + 1, answered: permits };
-    let Answered { sent, processor } = answered(hub, dir, "child", case, permits).await?;
+    let Answered { sent, processor } = answered(hub, hub, dir, "child", case, permits).await?;
     let logged = async {
         loop {
             match waits_in_log(dir, &sent) {
@@ -235,15 +245,16 @@ struct Permits {
     answered: usize,
 }
 
-/// Starts the children of a case and answers their approvals.
+/// Starts the children of a case on `hub`, and answers their approvals on the hub `answering`.
 async fn answered(
+    answering: &HubProcess,
     hub: &HubProcess,
     dir: &Path,
     name: &str,
     case: Case,
     permits: Permits,
 ) -> anyhow::Result<Answered> {
-    let mut listener = Listener::open(hub.url(), "/events", &hub.token()?, None).await?;
+    let mut listener = Listener::open(answering.url(), "/events", &answering.token()?, None).await?;
     let rpc = Rpc::new(hub.url(), &hub.token()?);
     let names: Vec<String> = (0..case.open).map(|child| format!("{name}-{child}")).collect();
     for names in names.chunks(STARTS_AT_ONCE) {
@@ -254,7 +265,7 @@ async fn answered(
     let width = if case.pace == Pace::AllAtOnce { case.open } else { 1 };
     let mut idle = Vec::new();
     for _ in 0..width {
-        idle.push(KeptConnection::open(hub.url(), &hub.token()?).await?);
+        idle.push(KeptConnection::open(answering.url(), &answering.token()?).await?);
     }
     let (mut open, mut sent) = (VecDeque::new(), HashMap::new());
     let mut processor = None;

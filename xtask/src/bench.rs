@@ -28,6 +28,7 @@ const ALL: &[&[&str]] = &[
     &["arbor"],
     &["policy"],
     &["retention"],
+    &["fleet"],
 ];
 
 /// The exit code of a benchmark that misses a goal.

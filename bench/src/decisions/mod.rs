@@ -2,7 +2,7 @@
 //! the approval book is called directly. Over HTTP, agents request permits and deciders answer them, each on a connection of its own.
 
 mod in_process;
-mod over_http;
+pub(crate) mod over_http;
 
 use std::process::ExitCode;
 

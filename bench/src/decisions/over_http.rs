@@ -65,7 +65,7 @@ async fn listen(mut listener: Listener, requested: mpsc::UnboundedSender<Value>)
     }
 }
 
-async fn answer(
+pub(crate) async fn answer(
     mut connection: KeptConnection,
     requested: Arc<Mutex<mpsc::UnboundedReceiver<Value>>>,
 ) -> anyhow::Result<()> {
@@ -77,7 +77,7 @@ async fn answer(
     }
 }
 
-async fn request(mut connection: KeptConnection, permits: usize) -> anyhow::Result<usize> {
+pub(crate) async fn request(mut connection: KeptConnection, permits: usize) -> anyhow::Result<usize> {
     for number in 0..permits {
         let permit = json!({"tool_name": "Bash", "input": {"command": "ls"}, "tool_use_id": format!("toolu_{number}")});
         let decision = connection.call("loopback.permit", permit).await?;
