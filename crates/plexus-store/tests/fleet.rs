@@ -9,8 +9,8 @@ use std::time::Duration;
 use plexus_protocol::budget::BudgetLimit;
 use plexus_protocol::{ApprovalStatus, AskedOf, CommandId, Decider, HostName, SessionId};
 use plexus_store::{
-    Arbor as _, Change, CommandState, FeedEntry, Fleet, HostState, Ledger as _, NewCommand, OpenFilter,
-    Refusal, RunKey, RunState, SqlStore, Store as _, StoreError, TurnStatus, Wake,
+    Arbor as _, Change, CommandState, FeedEntry, Fleet, HostRow, HostState, Ledger as _, NewCommand, News,
+    OpenFilter, Refusal, RunKey, RunState, Sent, SqlStore, Store as _, StoreError, TurnStatus, Wake,
 };
 use plexus_testkit::postgres::Postgres;
 use plexus_testkit::skip;
@@ -51,7 +51,13 @@ async fn connected(store: &SqlStore) -> Arc<dyn Fleet> {
     let fleet = Arc::clone(store.fleet().unwrap());
     let connection = Arc::clone(&fleet);
     tokio::spawn(async move { connection.run().await });
-    fleet.last_commit().await.unwrap();
+    let has_lease = async {
+        let is_own = |row: &HostRow| row.name == *fleet.host() && row.silent_ms.is_none();
+        while !fleet.hosts().await.unwrap().iter().any(is_own) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(LIMIT, has_lease).await.unwrap();
     fleet
 }
 
@@ -241,9 +247,9 @@ async fn each_hub_learns_what_the_others_commit() {
     common::start_turn(&two, session, 1).await;
     let approval = common::ask(&two, common::question(session, 1, "t")).await;
     there.wake(Wake::All);
-    timeout(LIMIT, here.woken()).await.unwrap();
+    while timeout(LIMIT, here.woken()).await.unwrap() != News::Commits {}
     let commits = here.commits_after(seen).await.unwrap();
-    assert!(commits.changed.approvals.contains(&approval) && commits.changed.sessions.contains(&session));
+    assert!(commits.changed.approvals[&approval].is_pending && commits.changed.sessions.contains(&session));
     assert!(commits.changed.feed.contains("operator") && !commits.changed.rules && !commits.incomplete);
     assert_eq!(commits.count, 4);
     let own = there.commits_after(seen).await.unwrap();
@@ -274,9 +280,9 @@ async fn a_command_is_taken_once_and_replied_to() {
         expires_ms: 30_000,
     };
     let id = CommandId::random();
-    here.send(&command(id)).await.unwrap();
+    assert_eq!(here.send(&command(id)).await.unwrap(), Sent::Yes);
     assert!(here.take_commands(&[]).await.unwrap().is_empty(), "it is for another host");
-    timeout(LIMIT, there.woken()).await.unwrap();
+    while timeout(LIMIT, there.woken()).await.unwrap() != News::Any {}
     let taken = there.take_commands(&[]).await.unwrap();
     assert_eq!((taken.len(), taken[0].id, taken[0].params.clone()), (1, id, command(id).params));
     assert!(!taken[0].expired && !taken[0].taken_before);
@@ -324,6 +330,16 @@ async fn a_silent_host_is_noticed_and_a_name_belongs_to_one_machine() {
         }
     };
     timeout(LIMIT, renewed).await.unwrap();
+    let command = NewCommand {
+        id: CommandId::random(),
+        host: HostName::try_from("two".to_owned()).unwrap(),
+        caller: json!({"kind": "operator"}),
+        method: "claudecode.stop".to_owned(),
+        params: json!({}),
+        expires_ms: 30_000,
+    };
+    assert_eq!(here.send(&command).await.unwrap(), Sent::NotConnected);
+    assert!(here.command_states(&[command.id]).await.unwrap().is_empty(), "nothing was sent");
     let mut impostor = host("one");
     impostor.machine = "another".to_owned();
     let refused = postgres(&database.server.url(&database.name), &impostor).err();

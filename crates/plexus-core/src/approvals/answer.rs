@@ -1,7 +1,6 @@
 //! Answers to approvals: checks that the caller may give an answer, validates it, and resolves the approval with it.
 //! The `outcome` module builds the result that the child receives.
 
-use plexus_agent::TIMING;
 use plexus_protocol::claudecode::PermissionMode;
 use plexus_protocol::loopback::{Answer, Answered};
 use plexus_protocol::policy::AnswerEffect;
@@ -13,23 +12,22 @@ use plexus_store::{ApprovalRow, Change, RuleChange, Store};
 use serde_json::Value;
 
 use crate::budget_requests::answer_budget;
-use crate::callers::access::{self, Admitted, Relation};
+use crate::callers::access::{Admitted, Relation};
 use crate::errors::store_error;
 use crate::policy::Policy;
 use crate::policy::inheritance::check_mode_by;
 use plexus_book::kill_point;
 use plexus_book::{Book, Resolved};
 
-/// Resolves an approval with this answer, if the caller may give it and it is the first.
+/// Resolves the approval that the caller has found with this answer, if the caller may give it and it is the first.
 pub(crate) async fn answer(
     store: &dyn Store,
     policy: &Policy,
     book: &Book,
     caller: &Admitted,
+    (row, relation): (ApprovalRow, Relation),
     answer: Answer,
 ) -> Result<Answered, Error> {
-    tracing::trace!(target: TIMING, mark = "respond_received", id = %answer.approval_id);
-    let (row, relation) = access::find_approval(store, caller, answer.approval_id).await?;
     let right = right_of(relation)?;
     if row.approval.status != ApprovalStatus::Pending {
         return Ok(Answered::already_resolved(&row.approval));

@@ -16,7 +16,7 @@ use plexus_protocol::{CommandId, HostName};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tokio_postgres::{AsyncMessage, Client, Error, Row};
 
 use super::connector::{Connector, PgTask};
@@ -36,7 +36,7 @@ const LEASE_MS: i64 = 10_000;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time between two attempts to connect.
 const RETRY: Duration = Duration::from_millis(500);
-/// How long a message that is not urgent waits for others.
+/// How long a message that is not urgent waits for others, and how long a hub waits between two reads because of such messages.
 const SOON: Duration = Duration::from_millis(25);
 /// How often a hub reads although nobody wakes it.
 const POLL: Duration = Duration::from_secs(1);
@@ -50,8 +50,12 @@ const CLEAN_EVERY: Duration = Duration::from_secs(60);
 /// For how long the presence of a caller is kept: longer than any caller counts as present.
 const PRESENCE_KEPT_MS: i64 = 24 * 3600 * 1000;
 
-const SETUP: &str = "SET search_path = plexus; SET synchronous_commit = off; SET lock_timeout = '4s'; SET statement_timeout = '4s'; LISTEN plexus";
+const SETUP: &str = "SET search_path = plexus; SET synchronous_commit = off; SET lock_timeout = '4s'; SET statement_timeout = '4s'; \
+    SET enable_seqscan = off; SET jit = off; LISTEN plexus";
 const CHANNEL: &str = "plexus";
+/// The content of a message to all hubs that is urgent, and of one that is not. Other messages contain the name of a host, which has no `*`.
+const URGENT: &str = "";
+const NOT_URGENT: &str = "*";
 
 const RENEW: &str = "INSERT INTO leases (host, until) \
     SELECT name, (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT + $3 FROM hosts WHERE name = $1 AND epoch = $2 \
@@ -99,6 +103,9 @@ pub(super) struct PgFleet {
     /// The process of the server behind the connection: its messages come back to this hub.
     process: AtomicI32,
     woken: Notify,
+    /// Another hub has committed something that is not urgent.
+    woken_soon: Notify,
+    last_read: Mutex<Instant>,
     /// Whether there may be a command for this host, or a reply.
     is_addressed: AtomicBool,
     /// The hubs that have to be woken.
@@ -114,6 +121,8 @@ impl PgFleet {
             client: watch::Sender::new(None),
             process: AtomicI32::new(0),
             woken: Notify::new(),
+            woken_soon: Notify::new(),
+            last_read: Mutex::new(Instant::now()),
             is_addressed: AtomicBool::new(false),
             to_wake: Mutex::default(),
             has_to_wake: Notify::new(),
@@ -177,7 +186,8 @@ impl PgFleet {
                 Some(Ok(AsyncMessage::Notification(message))) => {
                     let is_own = self.process.load(Ordering::Relaxed) == message.process_id();
                     match message.payload() {
-                        "" if !is_own => self.woken.notify_one(),
+                        URGENT if !is_own => self.woken.notify_one(),
+                        NOT_URGENT if !is_own => self.woken_soon.notify_one(),
                         host if host == self.name() => self.news_for_this_host(),
                         _ => {}
                     }
@@ -253,15 +263,14 @@ impl PgFleet {
             for whom in std::mem::take(&mut *self.to_wake.lock().unwrap_or_else(PoisonError::into_inner)) {
                 match whom {
                     Wake::AllSoon => drop(soon.get_or_insert_with(|| Instant::now() + SOON)),
-                    Wake::All => drop(payloads.insert(String::new())),
+                    Wake::All => drop(payloads.insert(URGENT.to_owned())),
                     Wake::Host(host) => drop(payloads.insert(host.to_string())),
                 }
             }
-            if soon.is_some_and(|at| at <= Instant::now()) {
-                payloads.insert(String::new());
-            }
-            if payloads.contains("") {
+            if payloads.contains(URGENT) {
                 soon = None;
+            } else if soon.take_if(|at| *at <= Instant::now()).is_some() {
+                payloads.insert(NOT_URGENT.to_owned());
             }
             for payload in payloads {
                 let notify = async |client: &Client| {
@@ -322,7 +331,17 @@ impl Fleet for PgFleet {
     }
 
     async fn woken(&self) -> News {
-        let has_message = timeout(POLL, self.woken.notified()).await.is_ok();
+        let last = *self.last_read.lock().unwrap_or_else(PoisonError::into_inner);
+        let soon = async {
+            self.woken_soon.notified().await;
+            sleep_until(last + SOON).await;
+        };
+        let has_message = tokio::select! {
+            () = self.woken.notified() => true,
+            () = soon => true,
+            () = sleep(POLL) => false,
+        };
+        *self.last_read.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         let is_for_this_host = self.is_addressed.swap(false, Ordering::Relaxed);
         if has_message && !is_for_this_host { News::Commits } else { News::Any }
     }

@@ -36,9 +36,12 @@ use crate::sql::{Connection, Source, SqlStore, panicked};
 
 /// All tables are in a schema of their own. Every text of the statements is written for these settings.
 ///
+/// Each statement has an index. PostgreSQL plans a prepared statement once for all its executions, often while the table is empty, and would then read the whole
+/// table for ever. So it must not read whole tables where an index exists.
+///
 /// The limits are shorter than the time that a connection waits for an answer. So a transaction of a connection that was lost does not hold its locks for long.
 const SETUP: &str = "SET search_path = plexus; SET synchronous_commit = on; SET lock_timeout = '10s'; SET statement_timeout = '20s'; \
-    SET idle_in_transaction_session_timeout = '5s'";
+    SET idle_in_transaction_session_timeout = '5s'; SET enable_seqscan = off; SET jit = off";
 /// For the connection that joins: its statements may take long.
 const JOIN: &str = "SET search_path = plexus; SET synchronous_commit = on";
 const READ_ONLY: &str = "SET default_transaction_read_only = on";

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use plexus_agent::TIMING;
 use plexus_protocol::loopback::{Answer, Answered, RespondParams, WaitParams};
 use plexus_protocol::{ApprovalStatus, Error, ErrorKind};
 use schemars::JsonSchema;
@@ -63,17 +64,20 @@ async fn respond(hub: Arc<Hub>, caller: Admitted, mut params: RespondParams) -> 
 /// Answers an approval. Only the hub of its host allows a call, because it judges paths and rules. Any hub denies one, also if that host is
 /// unreachable.
 async fn answer_on_host(hub: &Arc<Hub>, caller: &Admitted, given: Answer) -> Result<Answered, Error> {
-    if hub.store().fleet().is_some() && (given.approve || given.remember.is_some()) {
-        let (row, _) = access::find_approval(hub.store(), caller, given.approval_id).await?;
-        let is_open = row.approval.status == ApprovalStatus::Pending;
-        if let Some(host) = row.approval.host.filter(|host| is_open && !hub.is_own(Some(host))) {
-            let reply = hub.call_on(&host, caller, "loopback.respond", to_value(&given)).await?;
-            let unreadable =
-                |error| Error::new(ErrorKind::Internal, format!("the reply cannot be read: {error}"));
-            return serde_json::from_value(reply).map_err(unreadable);
-        }
+    tracing::trace!(target: TIMING, mark = "respond_received", id = %given.approval_id);
+    let found = access::find_approval(hub.store(), caller, given.approval_id).await?;
+    let approval = &found.0.approval;
+    let needs_host = given.approve || given.remember.is_some();
+    if needs_host
+        && approval.status == ApprovalStatus::Pending
+        && let Some(host) = approval.host.as_ref().filter(|host| !hub.is_own(Some(host)))
+    {
+        let reply = hub.call_on(host, caller, "loopback.respond", to_value(&given)).await?;
+        let unreadable =
+            |error| Error::new(ErrorKind::Internal, format!("the reply cannot be read: {error}"));
+        return serde_json::from_value(reply).map_err(unreadable);
     }
-    answer(hub.store(), hub.policy(), hub.book(), caller, given).await
+    answer(hub.store(), hub.policy(), hub.book(), caller, found, given).await
 }
 
 fn one(params: RespondParams) -> Result<Answer, Error> {
