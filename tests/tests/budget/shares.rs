@@ -168,3 +168,21 @@ async fn an_absent_parent_is_passed_over() -> anyhow::Result<()> {
     assert_eq!(world.ended(&child).await?["status"], "complete");
     Ok(())
 }
+
+#[tokio::test]
+async fn a_fork_draws_on_the_same_budget_of_its_parent() -> anyhow::Result<()> {
+    let world = scripted().await?;
+    let (top, door) = member(&world, &*world.door, "top", json!({"tool_calls": 3})).await?;
+    let child =
+        json!({"name": "child", "working_dir": world.work, "prompt": calls(&["true"]), "policy": "ask_all"});
+    let child = text(&door.call("claudecode.create", child).await?["id"]);
+    world.allow(&world.asked(&child).await?.1).await?;
+    assert_eq!(world.ended(&child).await?["status"], "complete");
+    // The budget of the parent is partly used, so nobody could grant it again.
+    let fork = json!({"session_id": child, "new_name": "fork"});
+    let fork = text(&world.call("claudecode.fork", fork).await?["id"]);
+    let got = world.call("claudecode.get", json!({"session_id": fork})).await?;
+    assert!(got["session"]["budget"].is_null(), "{got:#}");
+    assert_eq!(budget_of(&world, &top, "tool_calls").await?, json!([3, 1, 2]));
+    Ok(())
+}

@@ -59,9 +59,10 @@ async fn fork(hub: Arc<Hub>, caller: Admitted, params: ForkParams) -> Result<For
     let (id, head) = (session.id, Position { tree_id: session.tree, node_id: session.head });
     let rules = hub.policy().in_force.of_session(original.id).into_iter();
     let rules = rules.map(|rule| Change::CreateRule(Box::new(NewRule { session: Some(id), ..rule })));
-    // The fork gets the same budget as the original, as far as its ancestors' budgets allow.
-    let limits = hub.store().budget(original.id).await.map_err(store_error)?;
-    let limits = limits.into_iter().map(|row| (row.limit, row.granted)).collect();
+    // The fork gets the same budget as the original, as far as its ancestors' budgets allow. A budget of an ancestor applies to both.
+    let limits = hub.store().budget(original.id).await.map_err(store_error)?.into_iter();
+    let own = limits.filter(|row| row.session == original.id);
+    let limits = own.map(|row| (row.limit, row.granted)).collect();
     let limits = budget_requests::changes(&caller.principal, id, &session.name, limits);
     let detail = json!({"into": id, "name": session.name, "at": head.node_id});
     let mut changes = vec![Change::CreateSession(Box::new(session))];
