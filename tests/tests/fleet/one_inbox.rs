@@ -116,6 +116,24 @@ async fn a_rule_of_one_host_decides_on_all() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
+async fn a_rule_is_revoked_on_another_host_at_once() -> anyhow::Result<()> {
+    let Some(fleet) = Fleet::start("a_rule_is_revoked_on_another_host_at_once", &["one", "two"]).await?
+    else {
+        return Ok(());
+    };
+    let [one, two] = &fleet.hosts[..] else { unreachable!() };
+    for number in 0..40 {
+        let rule = json!({"rule": format!("Bash(touch {number})"), "effect": "allow"});
+        let added = one.call("policy.add", json!({"rules": [rule]})).await?;
+        // The other hub may not have read the rule yet.
+        two.call("policy.revoke", json!({"number": added["rules"][0]["number"]})).await?;
+    }
+    let refused = two.refused("policy.revoke", json!({"number": 1})).await?;
+    assert_eq!(refused.kind.as_deref(), Some("rule_not_found"), "{refused}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn two_machines_cannot_use_the_name_of_one_host() -> anyhow::Result<()> {
     let Some(fleet) = Fleet::start("two_machines_cannot_use_the_name_of_one_host", &["one"]).await? else {
         return Ok(());

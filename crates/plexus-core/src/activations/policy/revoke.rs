@@ -27,7 +27,15 @@ async fn revoke(hub: Arc<Hub>, caller: Admitted, params: RevokeParams) -> Result
     let mine = |created_by: Decider| {
         caller.principal == Principal::Operator || created_by == Decider::from(&caller.principal)
     };
-    if !hub.policy().in_force.rule(number).is_some_and(|row| mine(row.rule.created_by)) {
+    let rule = match hub.policy().in_force.rule(number) {
+        // A rule that another hub has just created is in the store before this hub knows it.
+        None => {
+            let stored = hub.store().rules().await.map_err(store_error)?;
+            stored.rules.into_iter().find(|row| row.number == number)
+        }
+        known => known,
+    };
+    if !rule.is_some_and(|row| mine(row.rule.created_by)) {
         return Err(Error::new(ErrorKind::RuleNotFound, format!("no rule {number} is in force")));
     }
     hub.commit(vec![Change::RevokeRule { number, by: Decider::from(&caller.principal) }])
