@@ -1,7 +1,7 @@
 //! Trees over hosts: a parent on one host decides for its children on another, and stops them.
 
 use anyhow::Context as _;
-use plexus_e2e::{LIMIT, World, processes_of, script, text};
+use plexus_e2e::{LIMIT, World, processes_of, script, text, until};
 use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
 
@@ -102,5 +102,50 @@ async fn a_stop_reaches_the_whole_tree_on_all_hosts() -> anyhow::Result<()> {
 
     one.call("claudecode.delete", json!({"session_id": parent.id})).await?;
     assert_eq!(two.call("claudecode.list", json!({})).await?["sessions"], json!([]));
+    Ok(())
+}
+
+/// Waits for an open budget approval.
+async fn more_is_asked(world: &World) -> anyhow::Result<Value> {
+    let asked = async {
+        loop {
+            let pending = world.call("loopback.pending", json!({})).await?;
+            let mut open = pending["approvals"].as_array().into_iter().flatten();
+            if let Some(approval) = open.find(|approval| approval["kind"] == "budget") {
+                return anyhow::Ok(approval.clone());
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(LIMIT, asked).await.context("more budget is asked for")?
+}
+
+#[tokio::test]
+async fn a_budget_that_is_raised_on_one_host_releases_a_held_call_on_another() -> anyhow::Result<()> {
+    let test = "a_budget_that_is_raised_on_one_host_releases_a_held_call_on_another";
+    let Some(fleet) = Fleet::start(test, &["one", "two"]).await? else { return Ok(()) };
+    let [one, two] = &fleet.hosts[..] else { unreachable!() };
+    one.call("policy.add", json!({"rules": [{"rule": "Bash(touch *)", "effect": "allow"}]})).await?;
+    let parent = Parent::create(one, json!({"budget": {"tool_calls": 1}})).await?;
+    let commands = ["touch first", "touch second", "touch third"];
+    let child = parent.child_on("two", one, "worker", &commands).await?;
+
+    // The host of the parent sets the budget.
+    let asked = more_is_asked(two).await?;
+    assert_eq!((&asked["session_id"], &asked["host"]), (&json!(parent.id), &json!("one")), "{asked:#}");
+    assert!(one.file("first").exists() && !one.file("second").exists());
+    let raised = json!({"session_id": parent.id, "budget": {"tool_calls": 2}});
+    one.call("claudecode.set_budget", raised).await?;
+    until("the second call runs", || one.file("second").exists()).await?;
+
+    // The host of the child answers the next approval.
+    let asked = more_is_asked(two).await?;
+    assert!(!one.file("third").exists());
+    two.respond(&asked, json!({"approve": true, "updated_input": {"more": 1}})).await?;
+    assert_eq!(two.ended(&child).await?["status"], "complete");
+    assert!(one.file("third").exists());
+    let got = one.call("claudecode.get", json!({"session_id": parent.id})).await?;
+    let budget = &got["session"]["budget"]["tool_calls"];
+    assert_eq!((&budget["limit"], &budget["used"]), (&json!(3), &json!(3)), "{got:#}");
     Ok(())
 }
