@@ -9,10 +9,12 @@
 mod arbor;
 mod change;
 mod domain;
+mod files;
 mod fleet;
 mod history;
 #[cfg(any(test, feature = "memory"))]
 mod memory;
+pub mod migrate;
 mod model;
 mod node_text;
 mod page;
@@ -35,6 +37,7 @@ use plexus_protocol::{
 pub use arbor::{AdoptedConversation, Arbor, ConversationStart, NodeRow, ResumePoint, SearchHit};
 pub use change::{Change, Committed};
 pub use domain::calls::OUTDATED;
+pub use files::{Joined, MigrationNote, StoreFiles, replace_file};
 pub use fleet::{
     Changed, ChangedApproval, CommandRow, CommandState, Fenced, Fleet, HostRow, HostState, NewCommand, News,
     RemoteCommits, Sent, Wake,

@@ -13,6 +13,9 @@ use thiserror::Error;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
+/// The port of an address without one.
+const DEFAULT_PORT: u16 = 5432;
+
 /// The address of a PostgreSQL database, and the files that may contain its password. Its debug output hides the password.
 #[derive(Debug, Clone)]
 pub struct PostgresAddress {
@@ -178,6 +181,33 @@ impl PostgresAddress {
     #[must_use]
     pub fn with_pgpass(self, file: Option<PathBuf>) -> Self {
         Self { pgpass: file, ..self }
+    }
+
+    /// The name of the database, for messages.
+    pub(super) fn name(&self) -> String {
+        format!("PostgreSQL database {}", self.config.get_dbname().unwrap_or_default())
+    }
+
+    /// Whether the address contains a password.
+    pub fn has_password(&self) -> bool {
+        self.config.get_password().is_some()
+    }
+
+    /// Which database it is, as an address without the password and the parameters.
+    pub fn without_password(&self) -> String {
+        let (user, name) =
+            (self.config.get_user().unwrap_or_default(), self.config.get_dbname().unwrap_or_default());
+        let ports = self.config.get_ports();
+        let port = |i: usize| ports.get(i).or(ports.first()).copied().unwrap_or(DEFAULT_PORT);
+        let mut hosts = Vec::new();
+        let mut sockets = Vec::new();
+        for (i, host) in self.config.get_hosts().iter().enumerate() {
+            match host {
+                Host::Tcp(host) => hosts.push(format!("{host}:{}", port(i))),
+                Host::Unix(dir) => sockets.push(format!("?host={}&port={}", dir.display(), port(i))),
+            }
+        }
+        format!("postgres://{user}@{}/{name}{}", hosts.join(","), sockets.join(""))
     }
 
     /// The protection that connections to another machine do not have.

@@ -4,6 +4,8 @@
 //! A statement whose result nobody needs is only queued. It is sent with the next one whose result is needed, at the latest with COMMIT, which
 //! fails if a queued one has failed. So a transaction waits once per read, not once per statement.
 
+mod bulk;
+
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::future::poll_fn;

@@ -25,7 +25,7 @@ pub struct Host {
     pub commit_count: PathBuf,
 }
 
-const LOCK: &str = "SELECT number FROM writer FOR UPDATE";
+pub(super) const LOCK: &str = "SELECT number FROM writer FOR UPDATE";
 const FENCE: &str = "UPDATE hosts SET last_commit = ?1, commits = commits + 1 WHERE name = ?2 AND epoch = ?3 AND state NOT IN ('lost', 'removed') AND last_commit = ?4 \
     RETURNING (SELECT number FROM writer), commits";
 const ROW: &str = "SELECT machine, epoch, state, last_commit, commits FROM hosts WHERE name = ?1";
@@ -100,7 +100,8 @@ impl Membership {
         joined
     }
 
-    fn join_locked(connection: &PgConnection, host: &Host) -> Result<Self, StoreError> {
+    /// Joins in a transaction that has begun.
+    pub(super) fn join_locked(connection: &PgConnection, host: &Host) -> Result<Self, StoreError> {
         let database: &dyn Database = connection;
         database.run(LOCK, ())?;
         let name = host.name.as_str();

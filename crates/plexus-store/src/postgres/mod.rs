@@ -13,6 +13,7 @@ mod durability;
 mod errors;
 mod fleet;
 mod membership;
+mod migration;
 mod password;
 mod schema;
 mod secret_file;
@@ -30,6 +31,7 @@ use plexus_protocol::HostName;
 
 pub use address::{AddressError, PostgresAddress};
 pub use membership::Host;
+pub(crate) use migration::{Ending, PgMigration};
 
 use crate::StoreError;
 use crate::sql::{Connection, Source, SqlStore, panicked};
@@ -72,7 +74,7 @@ struct PgDatabase {
 
 impl PgDatabase {
     fn prepare(address: &PostgresAddress, host: &Host) -> Result<Self, StoreError> {
-        let name = format!("PostgreSQL database {}", address.config.get_dbname().unwrap_or_default());
+        let name = address.name();
         let connector = Connector::new(address).map_err(|error| named(&name, error))?;
         let joined = join(&connector, host).map_err(|error| named(&name, error))?;
         Ok(Self { connector, name, membership: Arc::new(joined) })

@@ -30,6 +30,17 @@ pub(crate) enum Param<'a> {
     Text(Cow<'a, str>),
 }
 
+impl<'a> From<Column<'a>> for Param<'a> {
+    fn from(column: Column<'a>) -> Self {
+        match column {
+            Column::Null => Self::Null,
+            Column::Int(value) => Self::Int(value),
+            Column::Real(value) => Self::Real(value),
+            Column::Text(text) => Self::Text(text),
+        }
+    }
+}
+
 /// A type that can be stored in a column.
 pub(crate) trait ToColumn {
     fn to_column(&self) -> Stored<Param<'_>>;

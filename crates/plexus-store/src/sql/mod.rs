@@ -21,6 +21,7 @@ mod writer;
 
 pub(crate) use database::{ColumnRef, Columns, CommitError, Database, Dialect, EachRow, HostStatements, Row};
 pub(crate) use rows::SqlRows;
+pub(crate) use search_index::{BATCH as INDEX_BATCH, Coverage, add_batch, each_searchable};
 pub(crate) use source::{Connection, Source};
 pub use store::SqlStore;
 

@@ -2,16 +2,18 @@
 //! The writing thread adds them when it has nothing else to do, and before a search. Nodes are added in the order of their ordinals, so a
 //! database can find those that are missing without comparing all of them.
 
+use std::ops::ControlFlow;
+
 use serde_json::Value;
 
 use super::arbor_reads::put_long_texts_back;
 use super::columns::Json;
-use super::{Database, statements};
+use super::{Database, Row, statements};
 use crate::node_text::searchable;
 use crate::rows::Stored;
 
 /// How many nodes one transaction adds: commits wait for it.
-const BATCH: usize = 64;
+pub(crate) const BATCH: usize = 64;
 
 /// The part of the nodes that is in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,9 +46,7 @@ pub(crate) fn add_batch(database: &dyn Database) -> Stored<Coverage> {
     };
     // Read in the transaction: another hub may have added them meanwhile.
     let missing = database.all(database.dialect().unindexed_nodes, [BATCH], |row| {
-        // A damaged node is not found, and all others are.
-        let content = row.get::<Json<Value>>(1).map_or(Value::Null, |Json(content)| content);
-        Ok((row.get::<u64>(0)?, content, row.get::<bool>(2)?))
+        Ok((row.get::<u64>(0)?, content_of(row), row.get::<bool>(2)?))
     })?;
     let coverage = match missing.last() {
         Some((last, ..)) if missing.len() == BATCH => Coverage::UpTo(*last),
@@ -61,6 +61,25 @@ pub(crate) fn add_batch(database: &dyn Database) -> Stored<Coverage> {
     }
     transaction.commit()?;
     Ok(coverage)
+}
+
+/// The content in the second column. A damaged node is not found, and all others are.
+fn content_of(row: &Row<'_>) -> Value {
+    row.get::<Json<Value>>(1).map_or(Value::Null, |Json(content)| content)
+}
+
+/// Passes the ordinal of each node, and its text for the index, to `each`.
+pub(crate) fn each_searchable(
+    database: &dyn Database,
+    each: &mut dyn FnMut(i64, String) -> Stored<ControlFlow<()>>,
+) -> Stored<()> {
+    database.each("SELECT ordinal, content, long FROM nodes ORDER BY ordinal", (), |row| {
+        let mut content = content_of(row);
+        if row.get::<bool>(2)? {
+            put_long_texts_back(database, row.get::<u64>(0)?, &mut content)?;
+        }
+        each(row.get(0)?, searchable(&content))
+    })
 }
 
 /// Replaces the text of a node whose content has changed, if the node is in the index.

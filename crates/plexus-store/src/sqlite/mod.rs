@@ -1,11 +1,13 @@
 //! SQLite: the store in one file. `connection`, `examine` and `schema` open, check and migrate the file, `database` executes statements.
 
 mod audit_file;
+mod bulk;
 mod connection;
 mod database;
 mod examine;
 #[cfg(debug_assertions)]
 pub mod faulty_disk;
+mod migration;
 mod schema;
 #[cfg(debug_assertions)]
 pub mod work_count;
@@ -19,6 +21,7 @@ pub use audit_file::AuditFile;
 pub use connection::Durability;
 #[cfg(test)]
 pub(crate) use database::DIALECT;
+pub(crate) use migration::{close_target, create_target, index_all, open_source};
 
 use crate::StoreError;
 use crate::sql::{Connection, Source, SqlStore};
