@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use plexus_core::Launcher;
 use plexus_protocol::HostName;
+use plexus_store::{Joined, PostgresAddress, StoreFiles, replace_file};
 use rustix::system::uname;
 use serde_json::json;
 use thiserror::Error;
@@ -24,8 +25,6 @@ const RETRY_AFTER: Duration = Duration::from_millis(5);
 
 /// The file of the private key with which the hub proves its identity.
 const IDENTITY: &str = "identity.key";
-/// Contains the name of this machine, if the state is stored in a database that hosts share.
-const HOST: &str = "host";
 
 /// Why a data directory is unusable.
 #[derive(Debug, Error)]
@@ -63,14 +62,27 @@ pub enum DataDirError {
     BadKey(PathBuf),
     /// The state is in a database, and the database was not named.
     #[error(
-        "the state of the hub in {path} is in a PostgreSQL database, where this machine is host `{host}`: name the \
-         database with --store URL, PLEXUS_STORE, or `url` under [store] in plexus.toml"
+        "the state of the hub in {path} is in a PostgreSQL database{}, where this machine is host `{}`: name the \
+         database with --store URL, PLEXUS_STORE, or `url` under [store] in plexus.toml",
+        .joined.database.as_ref().map(|database| format!(" ({database})")).unwrap_or_default(),
+        .joined.host
     )]
     InDatabase {
         /// The data directory.
         path: PathBuf,
-        /// The host.
-        host: String,
+        /// The database.
+        joined: Joined,
+    },
+    /// The state is in a file or in a database, which a migration has not finished.
+    #[error(
+        "a migration {direction} was interrupted, and the hub cannot start before it is finished: run the same `plexus migrate` again \
+         ({note} has the details)"
+    )]
+    Unfinished {
+        /// The migration, in words.
+        direction: String,
+        /// The note of the migration.
+        note: PathBuf,
     },
     /// The state in the database belongs to a host of another name.
     #[error("this machine is host `{0}` in its database, and cannot have another name: use --host {0}")]
@@ -85,7 +97,8 @@ pub enum DataDirError {
     },
     /// The state is in a file, and a database was named.
     #[error(
-        "{0} contains the state of a hub of this machine, whose agents may run: use another --data-dir with --store"
+        "{0} contains the state of a hub of this machine, whose agents may run: move it to the database with `plexus migrate --to URL`, or use \
+         another --data-dir with --store"
     )]
     InFile(PathBuf),
     /// The directory or a file in it cannot be read or written.
@@ -147,9 +160,24 @@ impl DataDir {
     /// # Errors
     /// When the state is in a database that hosts share: with an empty file, the agents of this machine would not be found.
     pub(crate) fn store(&self) -> Result<PathBuf, DataDirError> {
-        match self.host()? {
+        self.check_no_migration()?;
+        match self.known_database()? {
             None => Ok(Self::store_in(&self.path)),
-            Some(host) => Err(DataDirError::InDatabase { path: self.path.clone(), host }),
+            Some(joined) => Err(DataDirError::InDatabase { path: self.path.clone(), joined }),
+        }
+    }
+
+    /// The files that say where the state is.
+    pub(crate) fn store_files(&self) -> StoreFiles {
+        StoreFiles::of(&self.path)
+    }
+
+    /// Refuses a directory whose migration was interrupted: either store may be the complete one.
+    fn check_no_migration(&self) -> Result<(), DataDirError> {
+        let files = self.store_files();
+        match files.unfinished().map_err(at(&files.note()))? {
+            None => Ok(()),
+            Some(note) => Err(DataDirError::Unfinished { direction: note.direction(), note: files.note() }),
         }
     }
 
@@ -158,14 +186,20 @@ impl DataDir {
     /// # Errors
     /// When the machine already has another name, its host name cannot be one, or the state is in a file.
     pub(crate) fn host_name(&self, given: Option<&HostName>) -> Result<HostName, DataDirError> {
+        self.check_no_migration()?;
         let file = Self::store_in(&self.path);
         if file.exists() {
             return Err(DataDirError::InFile(file));
         }
+        self.name_of_host(given)
+    }
+
+    /// The name of this machine, wherever the state is.
+    pub(crate) fn name_of_host(&self, given: Option<&HostName>) -> Result<HostName, DataDirError> {
         let valid = |name: String| {
             HostName::try_from(name.clone()).map_err(|why| DataDirError::BadHost { name, why })
         };
-        match (given, self.host()?) {
+        match (given, self.known_database()?.map(|joined| joined.host)) {
             (Some(given), Some(known)) if given.as_str() != known => Err(DataDirError::OtherHost(known)),
             (_, Some(known)) => valid(known),
             (given, None) => {
@@ -176,28 +210,25 @@ impl DataDir {
     }
 
     /// Notes that the state is stored in a database that hosts share, which this machine has joined under this name.
-    pub(crate) fn joined(&self, name: &HostName) -> Result<(), DataDirError> {
-        self.replace(HOST, format!("{name}\n").as_bytes()).map_err(at(&self.path.join(HOST)))
+    pub(crate) fn joined(&self, name: &HostName, database: &PostgresAddress) -> Result<(), DataDirError> {
+        let files = self.store_files();
+        files.set_joined(name, &database.without_password()).map_err(at(&files.host()))
     }
 
-    /// The name of this machine, if the state is stored in a database that hosts share.
-    fn host(&self) -> Result<Option<String>, DataDirError> {
-        let path = self.path.join(HOST);
-        match std::fs::read_to_string(&path) {
-            Ok(text) => Ok(Some(text.trim().to_owned())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(at(&path)(error)),
-        }
+    /// The database that contains the state, if it is in one that hosts share.
+    fn known_database(&self) -> Result<Option<Joined>, DataDirError> {
+        let files = self.store_files();
+        files.joined().map_err(at(&files.host()))
     }
 
     /// The path of the file in which a hub counts its commits, if the state is stored in a database that hosts share.
     pub(crate) fn commit_count(&self) -> PathBuf {
-        self.path.join("commits")
+        self.store_files().commit_count()
     }
 
     /// The path of the database of the hub in `path`.
     pub fn store_in(path: &Path) -> PathBuf {
-        path.join("plexus.db")
+        StoreFiles::of(path).sqlite()
     }
 
     /// The path of the Unix socket of the hub in `path`.
@@ -287,11 +318,7 @@ impl DataDir {
 
     /// Replaces a file atomically: a reader, or a crash, sees either the old content or the new.
     fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
-        let draft = self.path.join(format!(".{name}.new"));
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-        file.write_all(content)?;
-        file.sync_all()?;
-        std::fs::rename(&draft, self.path.join(name))
+        replace_file(&self.path, name, content)
     }
 }
 
@@ -387,15 +414,23 @@ mod tests {
         let name = |name: &str| HostName::try_from(name.to_owned()).unwrap();
         assert_eq!(dir.host_name(Some(&name("refused"))).unwrap(), name("refused"));
         assert_eq!(dir.host_name(Some(&name("one"))).unwrap(), name("one"));
-        dir.joined(&name("one")).unwrap();
+        let address = PostgresAddress::parse("postgres://plexus:A-SECRET@db.example/plexus").unwrap();
+        dir.joined(&name("one"), &address).unwrap();
         assert_eq!(dir.host_name(None).unwrap(), name("one"), "it keeps its name");
         let renamed = dir.host_name(Some(&name("two")));
         assert!(matches!(renamed, Err(DataDirError::OtherHost(known)) if known == "one"));
-        assert!(matches!(dir.store(), Err(DataDirError::InDatabase { .. })));
-        std::fs::remove_file(folder.path().join(HOST)).unwrap();
+        let elsewhere = dir.store().unwrap_err().to_string();
+        assert!(elsewhere.contains("(postgres://plexus@db.example:5432/plexus)"), "{elsewhere}");
+        std::fs::remove_file(dir.store_files().host()).unwrap();
         std::fs::write(&file, "").unwrap();
         assert!(matches!(dir.host_name(None), Err(DataDirError::InFile(_))));
         assert_eq!(dir.store().unwrap(), file);
+        // While a migration is interrupted, it is in neither.
+        let note = r#"{"to": "sqlite", "database": "postgres://u@db/p", "schema": "s"}"#;
+        std::fs::write(dir.store_files().note(), note).unwrap();
+        for refused in [dir.store().err(), dir.host_name(None).err()] {
+            assert!(matches!(refused, Some(DataDirError::Unfinished { .. })), "{refused:?}");
+        }
     }
 
     #[test]

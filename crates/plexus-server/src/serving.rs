@@ -279,7 +279,7 @@ async fn start_core(
                 commit_count: dir.commit_count(),
             };
             let store = SqlStore::postgres(address, &host)?;
-            dir.joined(&host.name)?;
+            dir.joined(&host.name, address)?;
             store
         }
     };

@@ -13,8 +13,8 @@ use crate::settings::claude::launcher_parser;
 use crate::settings::{DataDirArg, StoreArgs};
 use crate::{
     allow, approvals, approve, attach, audit, call, compact, completions, console, demo, deny, diff, doctor,
-    down, fork, host, import, interrupt, logs, ls, mcp, mcp_config, rename, rm, rules, run, send, serve,
-    status, stop, tokens, transcript, up, watch,
+    down, fork, host, import, interrupt, logs, ls, mcp, mcp_config, migrate, rename, rm, rules, run, send,
+    serve, status, stop, tokens, transcript, up, watch,
 };
 
 /// Supervise many coding agents: a hub that runs Claude Code processes and holds each tool call until it is allowed or denied.
@@ -71,6 +71,8 @@ enum Verb {
     Tokens(tokens::TokensArgs),
     /// List the hosts whose hubs share a database, drain one, or declare one lost.
     Host(host::HostArgs),
+    /// Move the state of a stopped hub to a PostgreSQL database, or back to a file.
+    Migrate(migrate::MigrateArgs),
     /// Open the web console, signed in.
     Console(console::ConsoleArgs),
     /// Start the hub in the background, unless one is running.
@@ -218,7 +220,7 @@ const SECTIONS: [(&str, &[&str]); 6] = [
     ("Decide", &["approvals", "approve", "deny"]),
     ("Sessions", &["ls", "logs", "transcript", "diff", "fork", "rename", "rm"]),
     ("Rules, tokens and audit log", &["allow", "rules", "import", "tokens", "audit"]),
-    ("Hub", &["up", "down", "status", "serve", "doctor", "host"]),
+    ("Hub", &["up", "down", "status", "serve", "doctor", "host", "migrate"]),
     ("Other programs", &["mcp-config", "mcp", "completions"]),
 ];
 
@@ -286,6 +288,7 @@ pub(crate) fn run() -> Result<(), ExpectedError> {
         Verb::Import(args) => import::run(&args),
         Verb::Tokens(args) => tokens::run(&args),
         Verb::Host(args) => host::run(&args),
+        Verb::Migrate(args) => migrate::run(args),
         Verb::Console(args) => console::run(&args),
         Verb::Up(args) => up::run(&args),
         Verb::Status(args) => status::run(&args),

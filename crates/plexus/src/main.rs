@@ -40,6 +40,7 @@ mod ls;
 mod markdown;
 mod mcp;
 mod mcp_config;
+mod migrate;
 mod modes;
 mod notices;
 mod orphaned;

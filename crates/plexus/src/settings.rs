@@ -14,7 +14,7 @@ use std::time::Duration;
 use clap::Args;
 use plexus_core::{ChildMcp, Launcher, Limits, Retention, SandboxSetting, Settings, Tracing, check_person};
 use plexus_protocol::claudecode::Person;
-use plexus_server::{Config, DataDir, ServeError};
+use plexus_server::{Config, DataDir, ServeError, StoreSetting};
 use plexus_store::Durability;
 use serde::Deserialize;
 
@@ -25,7 +25,7 @@ use doors::DoorsTable;
 use notify::NotifyTable;
 use store::StoreTable;
 
-pub(crate) use store::StoreArgs;
+pub(crate) use store::{StoreArgs, StoreUrl};
 
 /// The data directory of a hub.
 #[derive(Debug, Clone, Default, Args)]
@@ -216,6 +216,11 @@ enum DurabilityName {
     #[default]
     Full,
     Normal,
+}
+
+/// Where `plexus serve` with these arguments stores the state of a data directory.
+pub(crate) fn store(data_dir: &Path, args: StoreArgs) -> Result<StoreSetting, ExpectedError> {
+    read(&data_dir.join("plexus.toml"))?.store.setting(args, pgpass())
 }
 
 /// The whole configuration of `plexus serve`.

@@ -2,6 +2,7 @@
 
 mod hub_killed;
 mod lost_host;
+mod migrate;
 mod one_inbox;
 mod placement;
 mod trees;

@@ -27,6 +27,11 @@ pub(crate) struct StoreArgs {
 }
 
 impl StoreArgs {
+    /// The arguments of a `plexus serve` with these flags.
+    pub(crate) fn new(store: Option<StoreUrl>, password_file: Option<PathBuf>, host: Option<String>) -> Self {
+        Self { store, store_password_file: password_file, host }
+    }
+
     /// The arguments of a `plexus serve` without flags.
     pub(crate) fn from_environment() -> Self {
         let given = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
@@ -41,7 +46,14 @@ impl StoreArgs {
 /// The address of a database. Its debug output is hidden, because it may contain a password.
 #[derive(Clone, Deserialize)]
 #[serde(transparent)]
-struct StoreUrl(String);
+pub(crate) struct StoreUrl(String);
+
+impl StoreUrl {
+    /// The address, which may contain a password.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
 
 impl From<String> for StoreUrl {
     fn from(url: String) -> Self {
