@@ -21,5 +21,7 @@ pub use commits::{Commits, Meter};
 pub use deadlines::Deadlines;
 pub use feed::NewEntries;
 pub use kill_point::kill_point;
-pub use runtime::now;
+#[cfg(not(feature = "explore"))]
+pub use runtime::correct_clock;
+pub use runtime::{now, now_ms};
 pub use signals::{Signals, Topic, next};

@@ -38,6 +38,9 @@ pub trait Fleet: Send + Sync + 'static {
     /// Lets the next hub of this host continue with the state that the database has.
     fn accept_rollback(&self) -> Result<(), StoreError>;
 
+    /// The time of the database, in milliseconds since 1970.
+    async fn time_ms(&self) -> Result<u64, StoreError>;
+
     /// The number of the last transaction.
     async fn last_commit(&self) -> Result<u64, StoreError>;
 

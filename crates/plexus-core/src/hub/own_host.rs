@@ -1,15 +1,22 @@
-//! The part of this hub's host among the hosts that share the store: the hub joins, notices that it can never write again, and completes the
-//! return of a host that was declared lost or whose database has lost commits.
+//! The part of this hub's host among the hosts that share the store: the hub joins, uses the clock of the database, notices that it can never write
+//! again, and completes the return of a host that was declared lost or whose database has lost commits.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use plexus_protocol::{Decider, Error, ErrorKind, SessionId};
-use plexus_store::{Change, Fenced, HostRow, HostState, StoreError};
+use plexus_store::{Change, Fenced, Fleet, HostRow, HostState, StoreError};
 
 use super::Hub;
 use crate::errors::store_error;
+
+/// How often the clock of the database is read.
+const READ_CLOCK: Duration = Duration::from_secs(10);
+/// An answer that takes longer does not tell the present time.
+const CLOCK_ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 
 impl Hub {
     /// Connects to the other hubs; returns the number of the last transaction.
@@ -23,7 +30,11 @@ impl Hub {
             }
             hub.fenced.send_replace(Some(fenced));
         });
-        fleet.last_commit().await
+        let last_commit = fleet.last_commit().await?;
+        // Before the first deadline is judged.
+        read_clock(&*fleet).await?;
+        self.in_background(|_| follow_clock(fleet));
+        Ok(last_commit)
     }
 
     /// Waits until this hub can never write again, because its host was declared lost or another hub has replaced it. The processes of a lost host
@@ -81,6 +92,31 @@ impl Hub {
         self.fenced.send_replace(Some(Fenced::RolledBack));
         Ok(())
     }
+}
+
+/// Uses the clock of the database, for as long as it is polled: rules and deadlines that one hub sets expire at the same time on all others.
+async fn follow_clock(fleet: Arc<dyn Fleet>) -> Infallible {
+    loop {
+        tokio::time::sleep(READ_CLOCK).await;
+        if let Err(error) = read_clock(&*fleet).await {
+            tracing::debug!(%error, "cannot read the clock of the database");
+        }
+    }
+}
+
+async fn read_clock(fleet: &dyn Fleet) -> Result<(), StoreError> {
+    let asked = Instant::now();
+    let time = fleet.time_ms().await?;
+    let took = asked.elapsed();
+    if took < CLOCK_ANSWERS_WITHIN
+        && let Some(wrong_by_ms) = plexus_book::correct_clock(time + took.as_millis() as u64 / 2)
+    {
+        tracing::warn!(
+            wrong_by_ms,
+            "the clock of this machine differs from that of the database, which this hub uses"
+        );
+    }
+    Ok(())
 }
 
 async fn end_processes_of(session: SessionId) {

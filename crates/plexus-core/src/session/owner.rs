@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::future::ready;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use plexus_agent::{Entry, Journal};
 use plexus_book::Meter as _;
@@ -302,8 +302,7 @@ async fn add_call_requests(journal: &mut Journal, entries: &mut Vec<Entry>) {
 
 /// The present time.
 pub(super) fn now() -> Now {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Now { instant: Instant::now(), unix_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX) }
+    Now { instant: Instant::now(), unix_ms: plexus_book::now_ms() }
 }
 
 async fn at(deadline: Option<Instant>) {

@@ -70,6 +70,7 @@ const CLEAN: &str = "WITH now AS (SELECT (extract(epoch FROM clock_timestamp()) 
 const HOSTS: &str = "SELECT h.name, h.epoch, h.state, h.version, \
     (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT - coalesce(l.until, h.joined_at) AS silent_ms \
     FROM hosts h LEFT JOIN leases l ON l.host = h.name ORDER BY h.name";
+const TIME: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT AS ms";
 const LAST_COMMIT: &str = "SELECT number FROM writer";
 const COMMITS: &str = "SELECT w.number AS head, c.number, c.host, c.changed FROM writer w \
     LEFT JOIN LATERAL (SELECT * FROM commits WHERE number > $1 ORDER BY number LIMIT $2) c ON TRUE ORDER BY c.number";
@@ -362,6 +363,11 @@ impl Fleet for PgFleet {
 
     fn accept_rollback(&self) -> Result<(), StoreError> {
         self.membership.accept_rollback()
+    }
+
+    async fn time_ms(&self) -> Result<u64, StoreError> {
+        let row = self.perform(async |client| client.query_one(TIME, &[]).await).await?;
+        number(&row, "ms")
     }
 
     async fn last_commit(&self) -> Result<u64, StoreError> {
