@@ -1,8 +1,9 @@
 //! Short chaos runs, see `cargo xtask chaos`: after kills of the hub at random instants no decision is lost or contradicted, no
 //! call runs twice, and no agent waits forever.
 
+use plexus_e2e::chaos::fleet::{self, Faults, FleetOptions, plan};
 use plexus_e2e::chaos::{Disk, KILL_POINTS, Kills, Options, Victims, run};
-use plexus_testkit::{PINNED, require_claude};
+use plexus_testkit::{PINNED, require_claude, skip};
 
 async fn nothing_is_lost(kills: Kills, agents: usize, versions: Vec<&'static str>) -> anyhow::Result<()> {
     go(Options { agents, versions, ..chaos_options(kills) }).await
@@ -56,4 +57,23 @@ async fn nothing_is_lost_between_any_two_steps() -> anyhow::Result<()> {
         Some(versions) => nothing_is_lost(Kills::At(KILL_POINTS.to_vec()), 6, versions).await,
         None => Ok(()),
     }
+}
+
+#[tokio::test]
+async fn nothing_is_lost_while_hubs_links_and_the_database_fail() -> anyhow::Result<()> {
+    let (seed, faults) = (fastrand::u64(..), Faults::EachOnce);
+    let options = FleetOptions { hubs: 3, faults, seed, agents: 6, progress: |_| {} };
+    match fleet::run(&options).await? {
+        Some(report) => assert!(report.faults.is_empty(), "{report}"),
+        None => skip("nothing_is_lost_while_hubs_links_and_the_database_fail", "PostgreSQL"),
+    }
+    Ok(())
+}
+
+#[test]
+fn a_seed_repeats_the_order_of_the_faults() {
+    let faults = |seed| plan(seed, Faults::Random(100), 3);
+    assert_eq!(faults(7), faults(7));
+    assert_ne!(faults(7), faults(8));
+    assert_eq!(faults(7).concat().len(), 100);
 }

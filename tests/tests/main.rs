@@ -11,6 +11,7 @@ mod bad_input;
 mod board;
 mod budget;
 mod chaos;
+mod chaos_checker;
 mod compaction;
 mod conformance;
 mod console;

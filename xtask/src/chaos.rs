@@ -8,11 +8,13 @@ use crate::{cache, pinned};
 
 /// Kill a hub at random instants while agents work, and check that nothing is lost
 ///
+/// With --hubs 3, three hubs share a PostgreSQL database; their links to it and the database itself fail too.
+///
 /// It prints its seed. `--seed` repeats a run with the same choices.
 #[derive(Debug, Args)]
 pub struct ChaosArgs {
-    /// Arguments: --kills N or --points, --children, --faults, --seed N, --agents N; `-- --help` explains
-    /// them
+    /// Arguments: --kills N or --points, --hubs N, --children, --faults, --seed N, --agents N; `-- --help`
+    /// explains them
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub args: Vec<String>,
 }

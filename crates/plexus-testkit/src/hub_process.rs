@@ -92,6 +92,12 @@ impl HubProcess {
         &self.options.data_dir
     }
 
+    /// Sets a variable of its environment for the next start.
+    pub fn set_env(&mut self, name: &str, value: &str) {
+        self.options.env.retain(|(known, _)| known != name);
+        self.options.env.push((name.to_owned(), value.to_owned()));
+    }
+
     /// Its stderr since its last start.
     #[must_use]
     pub fn stderr(&self) -> String {

@@ -1,5 +1,7 @@
 //! A real PostgreSQL server for tests. It listens on a socket in a directory of its own, and on 127.0.0.1 if it has a certificate. It runs as a user without
-//! rights, and ends with the process that has started it.
+//! rights, and ends with the process that has started it. `failures` kills, restarts and replaces servers.
+
+mod failures;
 
 use std::fs::OpenOptions;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -19,11 +21,14 @@ use crate::authority::Authority;
 const NOBODY: u32 = 65_534;
 
 /// Creates a server, reports that it is ready, and removes it at the end of the input, which is the end of the test's process. `$1` is the directory of
-/// the programs, `$2` that of the server, `$3` its options.
+/// the programs, `$2` that of the server, `$3` its options. A standby copies the server whose directory is `$4` and whose port is `$5`.
 const SERVER: &str = r#"
-"$1/initdb" --pgdata="$2/data" --username=plexus --auth=trust --encoding=UTF8 --locale=C.UTF-8 --no-sync >"$2/log" 2>&1 &&
-    "$1/pg_ctl" start --wait --silent --pgdata="$2/data" --log="$2/log" \
-        --options="-c unix_socket_directories='$2' -c max_connections=500 $3" &&
+if [ -z "$4" ]; then
+    "$1/initdb" --pgdata="$2/data" --username=plexus --auth=trust --encoding=UTF8 --locale=C.UTF-8 --no-sync >"$2/log" 2>&1
+else
+    "$1/pg_basebackup" --pgdata="$2/data" --host="$4" --port="$5" --username=plexus --checkpoint=fast --write-recovery-conf --no-sync >"$2/log" 2>&1
+fi &&
+    "$1/pg_ctl" start --wait --silent --pgdata="$2/data" --log="$2/log" --options="$3" &&
     echo ready || echo failed
 read -r _
 "$1/pg_ctl" stop --mode=immediate --silent --pgdata="$2/data" >/dev/null 2>&1
@@ -36,20 +41,12 @@ const ACCESS: &str =
 
 const DEFAULT_PORT: u16 = 5432;
 
-/// What a server does with a COMMIT.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Disk {
-    /// Waits until it is on the disk.
-    Synced,
-    /// Leaves it to the system: the tests kill processes, not the machine.
-    NotSynced,
-}
-
 /// A running server.
 pub struct Postgres {
     programs: PathBuf,
     dir: PathBuf,
     port: u16,
+    options: String,
     databases: AtomicU64,
     /// The end of its input stops the server.
     _server: Child,
@@ -64,7 +61,7 @@ impl Postgres {
         static SERVER: OnceLock<Option<Postgres>> = OnceLock::new();
         #[expect(clippy::unwrap_used, reason = "a test must not go on without it")]
         let server = SERVER.get_or_init(|| {
-            programs().map(|programs| Self::start(programs, DEFAULT_PORT, None, Disk::NotSynced).unwrap())
+            programs().map(|programs| Self::start(programs, DEFAULT_PORT, Kind::Local).unwrap())
         });
         server.as_ref()
     }
@@ -74,7 +71,7 @@ impl Postgres {
     /// # Errors
     /// If it is installed and cannot be started.
     pub fn durable() -> anyhow::Result<Option<Self>> {
-        programs().map(|programs| Self::start(programs, DEFAULT_PORT, None, Disk::Synced)).transpose()
+        programs().map(|programs| Self::start(programs, DEFAULT_PORT, Kind::Durable)).transpose()
     }
 
     /// Starts a server that also listens on a port of 127.0.0.1, with TLS and passwords; `None` if PostgreSQL is not installed. Its certificate is for `host`, and
@@ -88,7 +85,7 @@ impl Postgres {
         // Another process may take the port before the server does.
         for _ in 0..5 {
             let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-            match Self::start(programs.clone(), port, Some((authority, host)), Disk::NotSynced) {
+            match Self::start(programs.clone(), port, Kind::Certified(authority, host)) {
                 Ok(server) => return Ok(Some(server)),
                 Err(error) => last = Some(error),
             }
@@ -96,17 +93,16 @@ impl Postgres {
         last.map_or(Ok(None), Err)
     }
 
-    fn start(
-        programs: PathBuf,
-        port: u16,
-        certified: Option<(&Authority, &str)>,
-        disk: Disk,
-    ) -> anyhow::Result<Self> {
+    fn start(programs: PathBuf, port: u16, kind: Kind<'_>) -> anyhow::Result<Self> {
         let dir = std::env::temp_dir().join(format!("plexus-postgres-{}", uuid::Uuid::new_v4().simple()));
         std::fs::create_dir(&dir)?;
-        let mut options = match certified {
-            None => "-c listen_addresses=".to_owned(),
-            Some((authority, host)) => {
+        let (copied, copied_port) = match kind {
+            Kind::Standby(of) => (of.dir.clone(), of.port.to_string()),
+            Kind::Local | Kind::Durable | Kind::Certified(..) => (PathBuf::new(), String::new()),
+        };
+        let options = match kind {
+            Kind::Local | Kind::Durable | Kind::Standby(_) => "-c listen_addresses=".to_owned(),
+            Kind::Certified(authority, host) => {
                 let issued = authority.server(host)?;
                 write_private(&dir.join("server.crt"), &issued.certificate)?;
                 write_private(&dir.join("server.key"), &issued.key)?;
@@ -119,24 +115,26 @@ impl Postgres {
                 )
             }
         };
-        if disk == Disk::NotSynced {
-            options.push_str(" -c fsync=off");
-        }
-        let mut server = Command::new("/bin/sh");
-        server.args(["-c", SERVER, "server"]).arg(&programs).arg(&dir).arg(options);
-        server.env_clear().env("PATH", "/usr/bin:/bin").current_dir(&dir);
-        // A signal from the terminal must not end it before it has removed the server.
-        server.process_group(0).stderr(Stdio::null());
+        // Tests kill processes, not the machine.
+        let fsync = if matches!(kind, Kind::Durable) { "on" } else { "off" };
+        let options = format!(
+            "-c unix_socket_directories='{}' -c fsync={fsync} -c max_connections=500 {options}",
+            dir.display()
+        );
         if rustix::process::geteuid().is_root() {
             chown(&dir, Some(NOBODY), Some(NOBODY))?;
-            server.uid(NOBODY).gid(NOBODY);
         }
+        let mut server = unprivileged(Path::new("/bin/sh"), &dir);
+        server.args(["-c", SERVER, "server"]).arg(&programs).arg(&dir).arg(&options);
+        server.arg(copied).arg(copied_port);
+        // A signal from the terminal must not end it before it has removed the server.
+        server.process_group(0).stderr(Stdio::null());
         let mut server = server.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let mut first_line = String::new();
         BufReader::new(server.stdout.take().context("its output")?).read_line(&mut first_line)?;
         let log = || std::fs::read_to_string(dir.join("log")).unwrap_or_default();
         ensure!(first_line == "ready\n", "PostgreSQL does not start: {}", log());
-        Ok(Self { programs, dir, port, databases: AtomicU64::new(0), _server: server })
+        Ok(Self { programs, dir, port, options, databases: AtomicU64::new(0), _server: server })
     }
 
     /// Creates an empty database and returns its name.
@@ -185,6 +183,29 @@ impl Postgres {
         ensure!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
         Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
     }
+}
+
+/// What a server is started for.
+#[derive(Clone, Copy)]
+enum Kind<'a> {
+    /// Clients on this machine.
+    Local,
+    /// The same, and every commit is on the disk.
+    Durable,
+    /// Clients that use TLS. The certificate is of this authority, for this host.
+    Certified(&'a Authority, &'a str),
+    /// A copy of this server, which receives what that one commits.
+    Standby(&'a Postgres),
+}
+
+/// A program that runs as the user of the server.
+fn unprivileged(program: &Path, dir: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().env("PATH", "/usr/bin:/bin").current_dir(dir);
+    if rustix::process::geteuid().is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    command
 }
 
 /// Writes a file that only the server can read.

@@ -39,12 +39,23 @@ pub(super) enum Program {
     },
 }
 
+/// Where an agent runs.
+pub(super) enum Place {
+    /// On the only host.
+    Here,
+    /// On this host.
+    Host(String),
+    /// On this host, as a child of the session with this token.
+    Below(String, String),
+}
+
 /// An agent of a chaos run.
 pub(super) struct Agent {
     pub(super) number: usize,
     pub(super) program: Program,
     pub(super) channel: Channel,
     pub(super) work: PathBuf,
+    pub(super) place: Place,
 }
 
 /// The session and turn with which an agent continues.
@@ -66,7 +77,10 @@ impl Agent {
     /// Runs turn after turn until the end of the chaos run.
     pub(super) async fn run_turns(self, run: Arc<Run>, mut rng: Rng) -> anyhow::Result<()> {
         let client = Client::new(&run, rng.fork());
-        let session = self.create(&client).await;
+        let session = match &self.place {
+            Place::Below(_, token) => self.create(&Client::of_session(&run, rng.fork(), token)).await,
+            Place::Here | Place::Host(_) => self.create(&client).await,
+        };
         run.observations.joined(&session);
         let mut next =
             Next { session, turn: 1, number: 1, sent: Vec::new(), said: Vec::new(), told: Vec::new() };
@@ -126,9 +140,12 @@ impl Agent {
             (Program::Real { claude, .. }, _) => (claude, "mcp"),
         };
         let name = format!("agent-{}", self.number);
-        let params = json!({
-            "name": name, "working_dir": self.work, "channel": channel, "env": {"CHAOS_CLAUDE": program},
-        });
+        let mut params = json!({"name": name, "working_dir": self.work, "channel": channel});
+        match &self.place {
+            Place::Here => params["env"] = json!({"CHAOS_CLAUDE": program}),
+            // These hubs have one program.
+            Place::Host(host) | Place::Below(host, _) => params["host"] = json!(host),
+        }
         create_once(client, "claudecode.create", params, &name).await
     }
 
@@ -143,7 +160,7 @@ impl Agent {
     async fn begin(&self, client: &Client, next: &mut Next, rng: &mut Rng) {
         loop {
             let (session, turn) = (next.session.clone(), next.turn);
-            let prompt = self.prompt(next.number, &next.said);
+            let prompt = self.prompt(next.number, &next.said, client.rule_in_force());
             next.sent.push(next.number);
             next.number += 1;
             let chat = json!({"session_id": session, "prompt": prompt});
@@ -164,15 +181,16 @@ impl Agent {
         }
     }
 
-    fn prompt(&self, number: u64, said: &[String]) -> String {
+    fn prompt(&self, number: u64, said: &[String], rule: Option<u64>) -> String {
         let me = self.number_of(number);
         match &self.program {
             Program::Scripted(_) => {
                 let steps = (0..CALLS).flat_map(|call| {
                     let id = format!("{me}c{call}");
+                    let tool = rule.filter(|_| call % 2 == 1).map_or("Step".to_owned(), rule_text);
                     [
                         json!({"say": format!("{me} says {call}")}),
-                        json!({"tool": "Step", "id": id, "input": {"call": id}}),
+                        json!({"tool": tool, "id": id, "input": {"call": id}}),
                     ]
                 });
                 script(&Value::Array(steps.collect()))
@@ -193,6 +211,11 @@ impl Agent {
     }
 }
 
+/// The rule with this label, which is also the name of the tool that it allows.
+pub(super) fn rule_text(label: u64) -> String {
+    format!("Rule{label}")
+}
+
 /// A step that runs only if the model request contains all these texts: every process and every fork must know its history.
 fn if_it_knows(said: Vec<String>, step: Step) -> Step {
     Step::from_fn(move |request| {
@@ -203,7 +226,7 @@ fn if_it_knows(said: Vec<String>, step: Step) -> Step {
 }
 
 /// Creates a session exactly once, with as many calls as necessary. Returns its id.
-async fn create_once(client: &Client, method: &str, params: Value, name: &str) -> String {
+pub(super) async fn create_once(client: &Client, method: &str, params: Value, name: &str) -> String {
     loop {
         match client.call(method, params.clone()).await {
             Ok(create_once) => return crate::text(&create_once["id"]),

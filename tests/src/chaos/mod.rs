@@ -3,27 +3,30 @@
 //! choices; their timing depends on the machine.
 
 mod agents;
+pub mod checker;
 mod client;
 mod deciders;
 mod disk;
+pub mod fleet;
 mod forks;
 mod kills;
 mod observations;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use fastrand::Rng;
 use plexus_testkit::executable;
+use plexus_testkit::hub_process::HubProcess;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::{Channel, Setup, World};
-use agents::{Agent, Program};
+use agents::{Agent, Place, Program};
 use disk::FailingDisk;
 pub use kills::{KILL_POINTS, Kills};
 use observations::Observations;
@@ -72,10 +75,21 @@ pub enum Disk {
     Failing,
 }
 
-/// The shared state of a run.
-struct Run {
+/// Where a hub listens, and the operator's token.
+struct HubDoor {
     url: String,
     token: String,
+}
+
+impl HubDoor {
+    fn of(hub: &HubProcess) -> anyhow::Result<Self> {
+        Ok(Self { url: hub.url().to_owned(), token: hub.token()? })
+    }
+}
+
+/// The shared state of a run.
+struct Run {
+    hubs: Vec<HubDoor>,
     victims: Victims,
     disk: Disk,
     observations: Observations,
@@ -85,8 +99,43 @@ struct Run {
     refused_calls: AtomicUsize,
     /// The number of starts that failed because of that, with a reason.
     refused_starts: AtomicUsize,
+    /// The label of the rule that is in force; 0 if there is none.
+    rule: AtomicU64,
     /// Set when no new turn may start.
     over: AtomicBool,
+}
+
+impl Run {
+    fn new(hubs: Vec<HubDoor>, victims: Victims, disk: Disk) -> Self {
+        Self {
+            hubs,
+            victims,
+            disk,
+            observations: Observations::default(),
+            spans: AtomicUsize::new(0),
+            refused_calls: AtomicUsize::new(0),
+            refused_starts: AtomicUsize::new(0),
+            rule: AtomicU64::new(0),
+            over: AtomicBool::new(false),
+        }
+    }
+
+    /// Ends the run: waits for the last turn of each agent.
+    async fn wait_for_agents(&self, mut agents: JoinSet<anyhow::Result<()>>) -> anyhow::Result<()> {
+        self.over.store(true, Ordering::SeqCst);
+        let settled = timeout(FINISH_WITHIN, async {
+            while let Some(lived) = agents.join_next().await {
+                lived.context("an agent's task panicked")??;
+            }
+            anyhow::Ok(())
+        });
+        match settled.await {
+            Ok(lived) => lived?,
+            Err(_) => self.observations.fault(format!("{} agents did not come to an end", agents.len())),
+        }
+        agents.abort_all();
+        Ok(())
+    }
 }
 
 /// Runs the chaos run.
@@ -96,17 +145,7 @@ struct Run {
 pub async fn run(options: &Options) -> anyhow::Result<Report> {
     let tools = TempDir::new()?;
     let world = world(tools.path()).await?;
-    let run = Arc::new(Run {
-        url: world.hub.url().to_owned(),
-        token: world.hub.token()?,
-        victims: options.victims,
-        disk: options.disk,
-        observations: Observations::default(),
-        spans: AtomicUsize::new(0),
-        refused_calls: AtomicUsize::new(0),
-        refused_starts: AtomicUsize::new(0),
-        over: AtomicBool::new(false),
-    });
+    let run = Arc::new(Run::new(vec![HubDoor::of(&world.hub)?], options.victims, options.disk));
     let mut agents = JoinSet::new();
     for agent in agents_of_run(&world, options)? {
         let rng = Rng::with_seed(options.seed.wrapping_add(agent.number as u64));
@@ -131,20 +170,9 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
     };
     anyhow::ensure!(disk.try_join_next().is_none(), "the faults of the disk could not be started");
     disk.shutdown().await;
-    run.over.store(true, Ordering::SeqCst);
-    let settled = timeout(FINISH_WITHIN, async {
-        while let Some(lived) = agents.join_next().await {
-            lived.context("an agent's task panicked")??;
-        }
-        anyhow::Ok(())
-    });
-    match settled.await {
-        Ok(lived) => lived?,
-        Err(_) => run.observations.fault(format!("{} agents did not come to an end", agents.len())),
-    }
-    agents.abort_all();
+    run.wait_for_agents(agents).await?;
     deciders.abort_all();
-    let report = run.observations.close(&run, options, &log, &work).await?;
+    let report = run.observations.close(&run, options, &[log], &work).await?;
     drop((hub, model));
     // The files are kept if there are violations.
     let kept = (!report.faults.is_empty()).then(|| dir.keep());
@@ -173,6 +201,7 @@ fn agents_of_run(world: &World, options: &Options) -> anyhow::Result<Vec<Agent>>
             program: Program::Scripted(scripted.clone()),
             channel: Channel::Control,
             work: work.clone(),
+            place: Place::Here,
         })
         .collect();
     for version in &options.versions {
@@ -180,7 +209,8 @@ fn agents_of_run(world: &World, options: &Options) -> anyhow::Result<Vec<Agent>>
             .with_context(|| format!("claude {version} is not here; `cargo xtask test` fetches it"))?;
         for channel in [Channel::Control, Channel::Relay] {
             let program = Program::Real { claude: claude.clone(), model: world.model.scripts() };
-            agents_of_run.push(Agent { number: agents_of_run.len(), program, channel, work: work.clone() });
+            let (number, work, place) = (agents_of_run.len(), work.clone(), Place::Here);
+            agents_of_run.push(Agent { number, program, channel, work, place });
         }
     }
     Ok(agents_of_run)

@@ -26,6 +26,8 @@ struct Observed {
     faults: Vec<String>,
     /// The status that each acknowledged answer gave its approval.
     decided: HashMap<String, &'static str>,
+    /// The budget approvals that were allowed.
+    granted: Vec<String>,
     /// The status that a second decider received, by approval.
     reported: HashMap<String, String>,
     /// The call of each approval.
@@ -62,13 +64,20 @@ pub struct Report {
     spans: usize,
     refused_calls: usize,
     refused_starts: usize,
-    kept: Option<PathBuf>,
+    /// Additional lines.
+    notes: Vec<String>,
+    kept: Vec<PathBuf>,
 }
 
 impl Report {
     pub(super) fn with_the_rest(self, mut absences: Vec<Duration>, kept: Option<PathBuf>) -> Self {
         absences.sort();
-        Self { kills: absences.len(), absences, kept, ..self }
+        Self { kills: absences.len(), absences, kept: kept.into_iter().collect(), ..self }
+    }
+
+    /// The report of a run with several hubs.
+    pub(super) fn of_fleet(self, kills: usize, notes: Vec<String>, kept: Vec<PathBuf>) -> Self {
+        Self { kills, notes, kept, ..self }
     }
 }
 
@@ -76,7 +85,9 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let longest = self.absences.last().copied().unwrap_or_default();
         let middle = self.absences.get(self.absences.len() / 2).copied().unwrap_or_default();
-        writeln!(f, "seed {}: {} kills", self.seed, self.kills)?;
+        let what = if self.notes.is_empty() { "kills" } else { "faults of hubs, links and the database" };
+        writeln!(f, "seed {}: {} {what}", self.seed, self.kills)?;
+        self.notes.iter().try_for_each(|note| writeln!(f, "  {note}"))?;
         writeln!(f, "  {} turns, {} events, each received once and in order", self.turns, self.events)?;
         writeln!(f, "  {} forks, each created once and with its complete history", self.forks)?;
         writeln!(
@@ -84,7 +95,9 @@ impl fmt::Display for Report {
             "  {} approvals, {} answers acknowledged, {} calls run",
             self.approvals, self.acknowledged, self.ran
         )?;
-        writeln!(f, "  the hub restarts in {middle:.0?} (median), at most {longest:.0?}")?;
+        if !self.absences.is_empty() {
+            writeln!(f, "  the hub restarts in {middle:.0?} (median), at most {longest:.0?}")?;
+        }
         if self.spans > 0 {
             writeln!(
                 f,
@@ -92,10 +105,8 @@ impl fmt::Display for Report {
                 self.spans, self.refused_calls, self.refused_starts
             )?;
         }
-        writeln!(f, "  {} faults", self.faults.len())?;
-        if let Some(kept) = &self.kept {
-            writeln!(f, "  the files are in {}", kept.display())?;
-        }
+        writeln!(f, "  {} violations", self.faults.len())?;
+        self.kept.iter().try_for_each(|kept| writeln!(f, "  the files are in {}", kept.display()))?;
         self.faults.iter().try_for_each(|fault| writeln!(f, "  - {fault}"))
     }
 }
@@ -143,6 +154,18 @@ impl Observations {
         if observed.decided.insert(approval.to_owned(), status).is_some() {
             observed.faults.push(format!("{approval} was decided twice"));
         }
+    }
+
+    /// Records an acknowledged answer to a budget approval.
+    pub(super) fn granted(&self, approval: &str) {
+        self.observed().granted.push(approval.to_owned());
+    }
+
+    /// The acknowledged answers: approvals and their statuses.
+    pub(super) fn acknowledged(&self) -> Vec<(String, &'static str)> {
+        let observed = self.observed();
+        let granted = observed.granted.iter().map(|approval| (approval.clone(), "allowed"));
+        observed.decided.iter().map(|(approval, status)| (approval.clone(), *status)).chain(granted).collect()
     }
 
     /// Records the status that a second decider received.
@@ -200,15 +223,14 @@ impl Observations {
         &self,
         run: &Run,
         options: &Options,
-        log: &Path,
+        logs: &[PathBuf],
         work: &Path,
     ) -> anyhow::Result<Report> {
-        let rpc = Rpc::new(&run.url, &run.token);
-        let Observed { mut faults, decided, reported, asked, turns, sessions, forks } =
+        let rpc = Rpc::new(&run.hubs[0].url, &run.hubs[0].token);
+        let Observed { mut faults, decided, reported, asked, turns, sessions, forks, .. } =
             std::mem::take(&mut *self.observed());
         let mut ran: HashMap<String, usize> = HashMap::new();
-        for line in std::fs::read_to_string(log).unwrap_or_default().lines() {
-            let line: Value = serde_json::from_str(line).context("a whole line in the agents' log")?;
+        for line in logs.iter().map(|log| lines(log)).collect::<anyhow::Result<Vec<_>>>()?.concat() {
             *ran.entry(crate::text(&line["tool_use_id"])).or_default() += 1;
         }
         for line in std::fs::read_to_string(work.join("ran")).unwrap_or_default().lines() {
@@ -246,6 +268,7 @@ impl Observations {
                 }
             }
         }
+        allowed.extend(allowed_by_rules(&rpc).await?);
         let unasked = ran.keys().filter(|call| !allowed.contains(*call));
         faults.extend(unasked.map(|call| format!("{call} ran, and nobody allowed it")));
         for (approval, answered) in &decided {
@@ -284,9 +307,31 @@ impl Observations {
             spans: run.spans.load(Ordering::SeqCst),
             refused_calls,
             refused_starts: run.refused_starts.load(Ordering::SeqCst),
-            kept: None,
+            notes: Vec::new(),
+            kept: Vec::new(),
         })
     }
+}
+
+/// The lines of a log of agents.
+pub(super) fn lines(log: &Path) -> anyhow::Result<Vec<Value>> {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let lines =
+        text.lines().map(|line| serde_json::from_str(line).context("a whole line in the agents' log"));
+    lines.collect()
+}
+
+/// The calls that rules allowed at the gate, from the audit log.
+async fn allowed_by_rules(rpc: &Rpc) -> anyhow::Result<Vec<String>> {
+    let (mut calls, mut after) = (Vec::new(), json!(0));
+    while !after.is_null() {
+        let mut page = rpc.call("audit.list", json!({"kind": "gate", "after": after, "limit": 1000})).await?;
+        let entries = page["rows"].as_array().into_iter().flatten().map(|row| &row["entry"]);
+        let allowed = entries.filter(|entry| entry["status"] == "allow");
+        calls.extend(allowed.map(|entry| crate::text(&entry["tool_use_id"])));
+        after = page["next"].take();
+    }
+    Ok(calls)
 }
 
 pub(super) fn of<'a>(events: &'a [Value], kind: &'static str) -> impl Iterator<Item = &'a Value> {

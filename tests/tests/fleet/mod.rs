@@ -1,6 +1,7 @@
 //! Several hubs on one PostgreSQL database, each with a data directory and agents of its own, as on several machines.
 
 mod clocks;
+mod failover;
 mod hub_killed;
 mod lost_host;
 mod migrate;
