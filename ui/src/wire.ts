@@ -395,6 +395,8 @@ export type HookKind = 'command';
 
 export type Hooks = { [name: string]: HookGroup[] };
 
+export type HostLabel = string;
+
 export type HostName = string;
 
 export type HostState = 'connected' | 'unreachable' | 'lost';
@@ -407,6 +409,9 @@ export interface HostView {
   draining?: boolean;
   lost_commits?: boolean;
   version: string;
+  labels?: HostLabel[];
+  slots?: number;
+  used_slots: number;
   sessions: number;
   open_approvals: number;
 }
@@ -1056,6 +1061,7 @@ export interface Methods {
       name: SessionName;
       working_dir: string;
       host?: HostName;
+      labels?: HostLabel[];
       model?: string;
       system_prompt?: string;
       append_system_prompt?: string;

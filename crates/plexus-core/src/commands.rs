@@ -135,7 +135,7 @@ impl Commands {
             }
             None => "its hub was disconnected; nothing was executed. Try again".to_owned(),
         };
-        Ok(unreachable(host, &why))
+        Ok(not_executed(host, &why))
     }
 
     /// Whether a command can still have a reply.
@@ -160,7 +160,8 @@ impl Commands {
                 }
             }
             Some((_, CommandState::Sent)) if waited >= EXPIRES && self.fleet.withdraw(id).await? => {
-                fails("the request was not executed; try again when the host is connected")
+                let why = "the request was not executed; try again when the host is connected";
+                Ok(Progress::Fails(not_executed(host, why)))
             }
             Some((_, CommandState::Sent)) => Ok(Progress::Waits),
         }
@@ -227,6 +228,11 @@ fn unreadable_reply() -> Error {
         ErrorKind::Internal,
         "another hub sent a reply that cannot be read; do both run the same version?",
     )
+}
+
+/// The error for a command that was certainly not executed: another host can be asked.
+fn not_executed(host: &HostName, why: &str) -> Error {
+    unreachable(host, why).with("executed", false)
 }
 
 fn unreachable(host: &HostName, why: &str) -> Error {

@@ -32,6 +32,11 @@ pub(crate) fn store_error(error: StoreError) -> Error {
                 Refusal::NoSuchHost(_) | Refusal::HostDrains(_) | Refusal::HostInUse(_) => {
                     return Error::invalid("host", &refusal);
                 }
+                Refusal::NoFreeSlot { slots, .. } => {
+                    return Error::new(ErrorKind::LimitReached, refusal.to_string())
+                        .with("limit", "slots")
+                        .with("most", *slots);
+                }
                 Refusal::HostLost(host) => {
                     return Error::new(ErrorKind::HostUnreachable, refusal.to_string())
                         .with("host", host.as_str());

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::HostName;
+use crate::{HostLabel, HostName};
 
 /// Whether a host takes part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +37,15 @@ pub struct HostView {
     pub lost_commits: bool,
     /// The version of Plexus of its hub.
     pub version: String,
+    /// Its labels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<HostLabel>,
+    /// How many slots it has; omitted if it has no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<u64>,
+    /// How many of its sessions take a slot: those with a running turn, and those that are new.
+    #[serde(default)]
+    pub used_slots: u64,
     /// How many sessions it has.
     pub sessions: u64,
     /// How many of their approvals are open.

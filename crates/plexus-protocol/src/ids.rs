@@ -62,6 +62,9 @@ uuid_id! {
 
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident) => {
+        name! { $(#[$doc])* $name, "a name must have 1 to 64 letters, digits, `-`, `_` or `.`", '-' | '_' | '.' }
+    };
+    ($(#[$doc:meta])* $name:ident, $rule:literal, $others:pat) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
         #[serde(try_from = "String", into = "String")]
@@ -79,9 +82,9 @@ macro_rules! name {
             type Error = String;
 
             fn try_from(text: String) -> Result<Self, Self::Error> {
-                let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+                let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, $others);
                 if text.is_empty() || text.len() > 64 || !text.chars().all(allowed) {
-                    return Err("a name must have 1 to 64 letters, digits, `-`, `_` or `.`".to_owned());
+                    return Err($rule.to_owned());
                 }
                 Ok(Self(text))
             }
@@ -122,6 +125,11 @@ name! {
     HostName
 }
 
+name! {
+    /// A label of a host, such as `gpu` or `team=a`: 1 to 64 letters, digits, `-`, `_`, `.` or `=`. Labels are compared as a whole.
+    HostLabel, "a label must have 1 to 64 letters, digits, `-`, `_`, `.` or `=`", '-' | '_' | '.' | '='
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,6 +141,14 @@ mod tests {
         }
         for bad in ["", "a b", "../up", "ä", &"x".repeat(65)] {
             assert!(SessionName::try_from(bad.to_owned()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_label_may_have_a_value() {
+        assert!(HostLabel::try_from("team=a".to_owned()).is_ok());
+        for bad in ["", "team = a", "gpu,linux", &"x".repeat(65)] {
+            assert!(HostLabel::try_from(bad.to_owned()).is_err(), "{bad}");
         }
     }
 }

@@ -41,7 +41,8 @@ pub use attention::Attention;
 pub use error::{Error, ErrorKind};
 pub use event::{Event, Hunk, JournalRange, NewEvent, NumberedEvent};
 pub use ids::{
-    ApprovalId, CommandId, HostName, NodeId, SessionId, SessionName, TemplateName, TokenName, TreeId,
+    ApprovalId, CommandId, HostLabel, HostName, NodeId, SessionId, SessionName, TemplateName, TokenName,
+    TreeId,
 };
 pub use principal::Principal;
 pub use risk::{Denial, RiskKind, RiskMark};

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use plexus_core::{Address, DoorName, Hub, HubBuilder, Settings, ShutDown, StartError};
 use plexus_protocol::HostName;
-use plexus_store::{Durability, Host, PostgresAddress, SqlStore, StoreError};
+use plexus_store::{Capacity, Durability, Host, PostgresAddress, SqlStore, StoreError};
 use rmcp::ServerHandler;
 use rustix::process::{Resource, getrlimit};
 use thiserror::Error;
@@ -67,6 +67,8 @@ pub enum StoreSetting {
         address: Box<PostgresAddress>,
         /// The name of this machine; by default the one that it has had so far, or its host name.
         host: Option<HostName>,
+        /// What this machine offers to new sessions.
+        capacity: Capacity,
     },
 }
 
@@ -272,11 +274,12 @@ async fn start_core(
 ) -> Result<Arc<Hub>, ServeError> {
     let store = match &config.store {
         StoreSetting::File => SqlStore::sqlite(&dir.store()?, config.durability)?,
-        StoreSetting::Postgres { address, host } => {
+        StoreSetting::Postgres { address, host, capacity } => {
             let host = Host {
                 name: dir.host_name(host.as_ref())?,
                 machine: identity.public().0,
                 commit_count: dir.commit_count(),
+                capacity: capacity.clone(),
             };
             let store = SqlStore::postgres(address, &host)?;
             dir.joined(&host.name, address)?;

@@ -120,6 +120,8 @@ pub enum Change {
     Spend(SessionId, BudgetLimit, u64),
     /// Changes nothing. Refused with `BudgetExhausted` if nothing is left for another turn of this session.
     CheckBudget(SessionId),
+    /// Changes nothing. Refused with `NoFreeSlot` if the host has no free slot for another turn of this session.
+    CheckSlot(SessionId),
     /// Creates a budget approval if the cost or time budget of a running turn is exhausted ([`Committed::held`]).
     AskBudget(SessionId),
     /// Creates an approval: appends `approval_requested` to its turn, and an `Asked` feed entry for `asked_of` and for

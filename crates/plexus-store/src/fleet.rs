@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plexus_protocol::{
-    Approval, ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, CommandId, HostName, SessionId,
+    Approval, ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, CommandId, HostLabel, HostName, SessionId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -125,6 +125,27 @@ pub struct HostRow {
     pub version: String,
     /// For how many milliseconds its hub has not renewed the lease; `None` while the lease is valid.
     pub silent_ms: Option<u64>,
+    /// What it offers to new sessions.
+    pub capacity: Capacity,
+}
+
+/// What a host offers to new sessions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Capacity {
+    /// Its labels.
+    pub labels: BTreeSet<HostLabel>,
+    /// How many sessions may work at a time; `None` for no limit. A session takes a slot from its creation to the end of its first turn, and during
+    /// each later turn.
+    pub slots: Option<u64>,
+}
+
+/// How many slots of a host are in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlotUse {
+    /// How many it has.
+    pub slots: u64,
+    /// How many sessions take one.
+    pub used: u64,
 }
 
 /// Whether a host takes part.

@@ -39,8 +39,8 @@ pub use change::{Change, Committed};
 pub use domain::calls::OUTDATED;
 pub use files::{Joined, MigrationNote, StoreFiles, replace_file};
 pub use fleet::{
-    Changed, ChangedApproval, CommandRow, CommandState, Fenced, Fleet, HostRow, HostState, NewCommand, News,
-    RemoteCommits, Sent, Wake,
+    Capacity, Changed, ChangedApproval, CommandRow, CommandState, Fenced, Fleet, HostRow, HostState,
+    NewCommand, News, RemoteCommits, Sent, SlotUse, Wake,
 };
 pub use history::{
     ApprovalSpan, AuditBound, AuditFact, AuditFacts, CallCount, EndedTurn, History, Period, SessionParent,
@@ -154,6 +154,16 @@ pub enum Refusal {
         "host `{0}` is draining, so it gets no new sessions; choose another host, or run `plexus host undrain {0}`"
     )]
     HostDrains(HostName),
+    /// All slots of the host are in use.
+    #[error(
+        "host `{host}` has no free slot: {slots} of {slots} are in use; try again when a turn has ended, or choose another host"
+    )]
+    NoFreeSlot {
+        /// The host.
+        host: HostName,
+        /// How many slots it has.
+        slots: u64,
+    },
     /// The host was declared lost, and its hub has not started since.
     #[error("host `{0}` was declared lost; it takes part again when its hub starts")]
     HostLost(HostName),

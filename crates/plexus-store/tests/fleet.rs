@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plexus_protocol::budget::BudgetLimit;
-use plexus_protocol::{ApprovalStatus, AskedOf, CommandId, Decider, HostName, SessionId};
+use plexus_protocol::{ApprovalStatus, AskedOf, CommandId, Decider, HostLabel, HostName, SessionId};
 use plexus_store::{
-    Arbor as _, Change, CommandState, FeedEntry, Fleet, HostRow, HostState, Ledger as _, NewCommand, News,
-    OpenFilter, Refusal, RunKey, RunState, Sent, SqlStore, Store as _, StoreError, TurnStatus, Wake,
+    Arbor as _, Capacity, Change, CommandState, FeedEntry, Fleet, HostRow, HostState, Ledger as _,
+    NewCommand, News, OpenFilter, Refusal, RunKey, RunState, Sent, SqlStore, Store as _, StoreError,
+    TurnStatus, Wake,
 };
 use plexus_testkit::postgres::Postgres;
 use plexus_testkit::skip;
@@ -383,4 +384,98 @@ async fn lost_commits_are_noticed_after_a_restart_and_can_be_accepted() {
         matches!(&refused, Some(StoreError::Unusable(why)) if why.contains("does not know host")),
         "{refused:?}"
     );
+}
+
+fn prompt(session: SessionId, turn: u64) -> Vec<Change> {
+    let start = Change::StartTurn { session, turn, prompt: "go".to_owned(), woken_to: None };
+    vec![Change::CheckSlot(session), start]
+}
+
+fn ends(session: SessionId, turn: u64) -> Vec<Change> {
+    let last = Box::new(plexus_protocol::Event::Error {
+        message: "over".to_owned(),
+        reason: None,
+        stderr: Vec::new(),
+    });
+    vec![Change::EndTurn { session, turn, status: TurnStatus::Failed, last, summary: None, cost_usd: 0.0 }]
+}
+
+fn is_full<T: std::fmt::Debug>(stored: Result<T, StoreError>) {
+    assert!(matches!(stored, Err(StoreError::Refused(Refusal::NoFreeSlot { slots: 2, .. }))), "{stored:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_has_no_more_working_sessions_than_slots() {
+    let Some(database) = Database::new("a_host_has_no_more_working_sessions_than_slots") else { return };
+    let labels = ["gpu", "team=a"].map(|text| HostLabel::try_from(text.to_owned()).unwrap());
+    let capacity = Capacity { labels: labels.into_iter().collect(), slots: Some(2) };
+    let two_slots = plexus_store::Host { capacity: capacity.clone(), ..host("one") };
+    let one = postgres(&database.server.url(&database.name), &two_slots).unwrap();
+    let other = database.join("other");
+    assert_eq!(connected(&other).await.hosts().await.unwrap()[0].capacity, capacity);
+
+    // A new session has a slot before its first turn, also if several are created at once.
+    let names: Vec<String> = (0..8).map(|i| format!("s{i}")).collect();
+    let created = futures::future::join_all(names.iter().map(|name| create(&one, name))).await;
+    let (taken, refused): (Vec<_>, Vec<_>) = created.into_iter().partition(Result::is_ok);
+    assert_eq!((taken.len(), refused.len()), (2, 6));
+    refused.into_iter().for_each(is_full);
+    let ids: Vec<SessionId> = taken.into_iter().map(Result::unwrap).collect();
+    let [first, second] = ids[..] else { unreachable!() };
+    one.commit(NOW, prompt(first, 1)).await.unwrap();
+    is_full(create(&one, "third").await);
+
+    // The end of a turn frees the slot, and a later turn needs one again.
+    one.commit(NOW, ends(first, 1)).await.unwrap();
+    let third = create(&one, "third").await.unwrap();
+    is_full(one.commit(NOW, prompt(first, 2)).await);
+    one.commit(NOW, prompt(third, 1)).await.unwrap();
+    one.commit(NOW, vec![Change::Archive(second)]).await.unwrap();
+    one.commit(NOW, prompt(first, 2)).await.unwrap();
+    is_full(one.commit(NOW, prompt(second, 1)).await);
+
+    // Hosts without slots have no limit.
+    for i in 0..4 {
+        create(&other, &format!("other{i}")).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hub_goes_on_while_a_newer_one_adds_to_the_schema() {
+    let Some(database) = Database::new("a_hub_goes_on_while_a_newer_one_adds_to_the_schema") else { return };
+    let (one, two) = (database.join("one"), database.join("two"));
+    let (here, there) = (connected(&one).await, connected(&two).await);
+    // Every statement is used, and so prepared, before and after.
+    let use_all = async |name: &str| {
+        let session = create(&one, name).await.unwrap();
+        one.commit(NOW, prompt(session, 1)).await.unwrap();
+        one.commit(NOW, vec![notice(session, "a")]).await.unwrap();
+        one.commit(NOW, ends(session, 1)).await.unwrap();
+        assert!(one.session(session).await.unwrap().is_some());
+        assert!(one.sessions_with_state().await.unwrap().iter().any(|found| found.row.id == session));
+        assert!(one.open_approvals(OpenFilter::All).await.unwrap().is_empty());
+        assert!(!one.feed("operator", 0, 10).await.unwrap().is_empty());
+        assert_eq!(here.hosts().await.unwrap().len(), 2);
+        assert!(there.commits_after(0).await.unwrap().count > 0);
+        let command = NewCommand {
+            id: CommandId::random(),
+            host: host_name("two"),
+            caller: json!({}),
+            method: "m".to_owned(),
+            params: json!({}),
+            expires_ms: 10_000,
+        };
+        here.send(&command).await.unwrap();
+        assert_eq!(there.take_commands(&[]).await.unwrap().len(), 1);
+        there.reply(command.id, &json!(1)).await.unwrap();
+        assert_eq!(here.command_states(&[command.id]).await.unwrap().len(), 1);
+    };
+    use_all("before").await;
+    database.sql(
+        "DO $$ DECLARE name TEXT; BEGIN FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'plexus' LOOP \
+         EXECUTE format('ALTER TABLE plexus.%I ADD COLUMN later TEXT', name); END LOOP; END $$; \
+         UPDATE schema_version SET version = version + 1, oldest = version",
+    );
+    use_all("after").await;
+    create(&database.join("three"), "new").await.unwrap();
 }

@@ -1,6 +1,7 @@
 //! `plexus host`: lists and changes the machines whose hubs share a PostgreSQL database.
 
 use clap::{Args, Subcommand};
+use plexus_protocol::HostLabel;
 use plexus_protocol::host::{AcceptRollbackResult, HostResult, HostState, HostView, ListResult};
 use serde_json::json;
 
@@ -172,6 +173,8 @@ fn table(hosts: &[HostView]) -> String {
     let mut table = Table::new(&[
         ("NAME", Align::Left),
         ("STATE", Align::Left),
+        ("LABELS", Align::Left),
+        ("SLOTS", Align::Right),
         ("SESSIONS", Align::Right),
         ("APPROVALS", Align::Right),
         ("VERSION", Align::Left),
@@ -187,7 +190,13 @@ fn table(hosts: &[HostView]) -> String {
         let state = if host.draining { format!("{state}, draining") } else { state };
         let counts = [host.sessions, host.open_approvals].map(|count| count.to_string());
         let [sessions, approvals] = counts;
-        table.row([host.name.to_string(), state, sessions, approvals, host.version.clone()]);
+        let labels: Vec<&str> = host.labels.iter().map(HostLabel::as_str).collect();
+        let slots = match host.slots {
+            Some(slots) => format!("{}/{slots}", host.used_slots),
+            None => host.used_slots.to_string(),
+        };
+        let name = host.name.to_string();
+        table.row([name, state, labels.join(" "), slots, sessions, approvals, host.version.clone()]);
     }
     table.to_string()
 }

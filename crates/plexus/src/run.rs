@@ -49,6 +49,9 @@ pub(crate) struct RunArgs {
     /// Run the agent on this host of a shared database, in the same directory there; of this shell, it gets only the variables that --env names.
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Option<String>,
+    /// Run the agent on the connected host with this label that has the most free slots, otherwise as with --host; repeat it to require more labels.
+    #[arg(long = "label", value_name = "LABEL", conflicts_with = "host")]
+    pub(crate) labels: Vec<String>,
     /// The model [default: Claude Code's own choice].
     #[arg(long)]
     pub(crate) model: Option<String>,
@@ -100,7 +103,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), ExpectedError> {
         let mut env = environment::chosen(std::env::vars_os(), &args.env).map_err(|name| {
             ExpectedError::Usage(format!("--env {name}: the variable is not set or not UTF-8"))
         })?;
-        if args.host.is_some() {
+        if args.host.is_some() || !args.labels.is_empty() {
             // PATH, HOME and the others are those of this machine.
             env.retain(|(name, _)| args.env.contains(name));
         }
@@ -126,6 +129,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), ExpectedError> {
         });
         if !attachments.is_empty() {
             create["attachments"] = Value::Array(attachments);
+        }
+        if !args.labels.is_empty() {
+            create["labels"] = json!(args.labels);
         }
         if args.worktree {
             create["isolation"] = json!("worktree");

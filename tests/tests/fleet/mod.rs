@@ -23,14 +23,22 @@ struct Fleet {
 impl Fleet {
     /// Starts a hub for each of these hosts, with scripted agents. If PostgreSQL is missing, reports the test as skipped and returns `None`.
     async fn start(test: &str, hosts: &[&str]) -> anyhow::Result<Option<Self>> {
+        let hosts: Vec<_> = hosts.iter().map(|host| (*host, "")).collect();
+        Self::start_with(test, &hosts).await
+    }
+
+    /// The same, with these lines in `[store]` of each host.
+    async fn start_with(test: &str, hosts: &[(&str, &str)]) -> anyhow::Result<Option<Self>> {
         let Some(server) = Postgres::shared() else {
             skip(test, "PostgreSQL");
             return Ok(None);
         };
         let url = server.url(&server.database()?);
         let mut fleet = Self { hosts: Vec::new(), url };
-        for host in hosts {
-            fleet.hosts.push(fleet.setup(host).world(test).await?.context("the scripted agent")?);
+        for (host, lines) in hosts {
+            fleet
+                .hosts
+                .push(fleet.setup(host).with_config(lines).world(test).await?.context("the scripted agent")?);
         }
         Ok(Some(fleet))
     }

@@ -1,9 +1,10 @@
 //! The hub: it builds the parts, calls methods for callers, and publishes every commit to the parts that wait for it.
-//! `recovery` adopts what an earlier hub left; `other_hubs` and `own_host` are for hubs that share a store; `doors` is the interface for the network doors.
+//! `recovery` adopts what an earlier hub left; `other_hubs`, `own_host` and `placement` are for hubs that share a store; `doors` is the interface for the network doors.
 
 mod doors;
 mod other_hubs;
 mod own_host;
+mod placement;
 mod recovery;
 
 use std::io;
@@ -327,6 +328,9 @@ impl Hub {
         let call = async {
             // Boxed, so that its memory is free during the wait.
             let caller = Box::pin(access::admit(self.store(), caller, method.needs)).await?;
+            if let Some(reply) = Box::pin(self.call_where_it_fits(method, &caller, &params)).await {
+                return reply;
+            }
             if let Some(reply) = Box::pin(self.call_elsewhere(method, &caller, &params)).await {
                 return reply;
             }

@@ -10,7 +10,7 @@ use crate::arbor::Position;
 use crate::budget::Budget;
 use crate::policy::RuleGiven;
 use crate::worktree::Isolation;
-use crate::{AttachmentGiven, HostName, Object, SessionId, SessionName, TemplateName};
+use crate::{AttachmentGiven, HostLabel, HostName, Object, SessionId, SessionName, TemplateName};
 
 /// Parameters of `claudecode.create`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -23,6 +23,9 @@ pub struct CreateParams {
     /// Host of the agent; default: this one.
     #[serde(default)]
     pub host: Option<HostName>,
+    /// Labels that the host must have; chooses the one with the most free slots.
+    #[serde(default)]
+    pub labels: Option<Vec<HostLabel>>,
     /// Model for the agent.
     #[serde(default)]
     pub model: Option<String>,
@@ -118,6 +121,7 @@ impl CreateParams {
             name,
             working_dir,
             host: None,
+            labels: None,
             model: None,
             system_prompt: None,
             append_system_prompt: None,

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::turns::Ending;
 use super::{Commit, audit_entries, key};
 use crate::rows::Stored;
-use crate::{HostState, Refusal, TurnStatus};
+use crate::{HostState, Refusal, SlotUse, TurnStatus};
 
 /// The reason in the last event of a turn whose host was lost.
 const HOST_LOST: &str = "host_lost";
@@ -41,10 +41,28 @@ impl Commit<'_> {
         self.audit(audit_entries::host_changed(self.at, host, before, state, by))
     }
 
-    /// Refuses a new session on a host that gets none.
+    /// Refuses a new session on a host that gets none, or has no free slot.
     pub(super) fn check_takes_sessions(&self, host: &HostName) -> Stored<()> {
         match self.rows.host_state(host)? {
             Some(HostState::Draining) => Err(Refusal::HostDrains(host.clone()).into()),
+            _ => self.check_free_slot(host),
+        }
+    }
+
+    /// Refuses another turn of a session whose host has no free slot. A new session has had its slot since its creation.
+    pub(super) fn check_slot(&self, session: SessionId) -> Stored<()> {
+        let row = self.existing_session(session)?;
+        match &row.host {
+            Some(host) if row.latest_turn > 0 || row.archived_at.is_some() => self.check_free_slot(host),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_free_slot(&self, host: &HostName) -> Stored<()> {
+        match self.rows.slots_of_host(host)? {
+            Some(SlotUse { slots, used }) if used >= slots => {
+                Err(Refusal::NoFreeSlot { host: host.clone(), slots }.into())
+            }
             _ => Ok(()),
         }
     }

@@ -107,6 +107,7 @@ impl Commit<'_> {
             Change::SetBudget(session, limits) => self.set_budget(*session, limits),
             Change::Spend(session, limit, amount) => self.spend(*session, *limit, *amount),
             Change::CheckBudget(session) => self.check_left(*session, &budgets::TURN_LIMITS),
+            Change::CheckSlot(session) => self.check_slot(*session),
             Change::AskBudget(session) => self.ask_budget(*session),
             Change::Ask(new) => self.ask(new),
             Change::Resolve { approval, status, decision } => self.resolve(*approval, *status, decision),

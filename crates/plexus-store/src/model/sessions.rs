@@ -173,6 +173,14 @@ pub struct SessionWithState {
 impl SessionWithState {
     /// How many calls are read at most.
     pub const MAX_CALLS: usize = 20;
+
+    /// Whether it takes a slot of its host. `Change::CheckSlot` counts in the same way.
+    pub fn takes_slot(&self) -> bool {
+        match &self.turn {
+            Some(turn) => turn.status == TurnStatus::Running,
+            None => self.row.archived_at.is_none(),
+        }
+    }
 }
 
 /// A pending approval, without its input.

@@ -28,6 +28,9 @@ pub(super) const DIALECT: Dialect = Dialect {
         sessions: "SELECT id FROM sessions WHERE host = ?1 AND deleted_at IS NULL ORDER BY ordinal",
         pending_approvals: "SELECT a.id FROM approvals a JOIN sessions s ON s.id = a.session \
             WHERE a.status = 'pending' AND s.host = ?1 ORDER BY a.number",
+        slots: "SELECT h.slots, (SELECT count(*) FROM sessions s LEFT JOIN turns t ON t.session = s.id AND t.turn = s.latest_turn \
+            WHERE s.host = h.name AND s.deleted_at IS NULL \
+            AND (t.status = 'running' OR s.latest_turn = 0 AND s.archived_at IS NULL)) FROM hosts h WHERE h.name = ?1 AND h.slots IS NOT NULL",
     }),
 };
 

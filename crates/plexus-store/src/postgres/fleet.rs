@@ -24,8 +24,8 @@ use super::errors::describe;
 use super::membership::Membership;
 use crate::StoreError;
 use crate::fleet::{
-    Changed, CommandRow, CommandState, Fenced, Fleet, HostRow, HostState, NewCommand, News, RemoteCommits,
-    Sent, Wake,
+    Capacity, Changed, CommandRow, CommandState, Fenced, Fleet, HostRow, HostState, NewCommand, News,
+    RemoteCommits, Sent, Wake,
 };
 
 /// How often the lease is renewed.
@@ -67,7 +67,7 @@ const CLEAN: &str = "WITH now AS (SELECT (extract(epoch FROM clock_timestamp()) 
         AND (reply IS NOT NULL OR taken_in IS NULL OR expires_at < (SELECT ms FROM now) - $2)), \
     absent AS (DELETE FROM presence WHERE seen_at < (SELECT ms FROM now) - $2) \
     DELETE FROM commits WHERE at < (SELECT ms FROM now) - $1";
-const HOSTS: &str = "SELECT h.name, h.epoch, h.state, h.version, \
+const HOSTS: &str = "SELECT h.name, h.epoch, h.state, h.version, h.labels, h.slots, \
     (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT - coalesce(l.until, h.joined_at) AS silent_ms \
     FROM hosts h LEFT JOIN leases l ON l.host = h.name ORDER BY h.name";
 const TIME: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT AS ms";
@@ -485,6 +485,7 @@ fn host_row(row: &Row) -> Result<HostRow, StoreError> {
         state: host_state(row)?,
         version: text(row, "version")?.to_owned(),
         silent_ms: u64::try_from(silent).ok(),
+        capacity: Capacity { labels: json(row, "labels")?, slots: optional_number(row, "slots")? },
     })
 }
 

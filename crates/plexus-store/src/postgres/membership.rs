@@ -8,9 +8,11 @@ use std::sync::{Mutex, PoisonError};
 use plexus_protocol::HostName;
 use uuid::Uuid;
 
+use super::capacity;
 use super::commit_count::{CommitCount, Counted};
 use super::connection::PgConnection;
 use crate::StoreError;
+use crate::fleet::Capacity;
 use crate::rows::Stored;
 use crate::sql::Database;
 
@@ -23,6 +25,8 @@ pub struct Host {
     pub machine: String,
     /// The file in which the hub counts its commits.
     pub commit_count: PathBuf,
+    /// What the host offers to new sessions.
+    pub capacity: Capacity,
 }
 
 pub(super) const LOCK: &str = "SELECT number FROM writer FOR UPDATE";
@@ -138,6 +142,7 @@ impl Membership {
                 (1, Some(first))
             }
         };
+        capacity::store(database, &host.name, &host.capacity)?;
         let are_lost = known.is_none();
         let last = Mutex::new(Last { known, uncertain: None, number: None, are_lost });
         Ok(Self { host: host.name.clone(), epoch, last, count })

@@ -2,6 +2,7 @@
 //! statements, `dialect` has the SQL that differs from SQLite, `schema` creates and migrates the tables.
 
 mod address;
+mod capacity;
 mod certificate_check;
 mod channel_binding;
 mod columns;

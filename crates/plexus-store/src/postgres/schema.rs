@@ -1,50 +1,258 @@
 //! The schema in a PostgreSQL database: its version, and the migration from each version to the next. A released migration is never changed.
+//!
+//! Hubs of two releases can share a database, so that a team can update its machines one by one. The first hub of the newer release migrates the database, and
+//! hubs of the release before go on with it. So a migration only adds: tables, columns that older hubs need not write, indexes. What a release no longer uses is
+//! removed by the release after it.
 
 use super::connection::PgConnection;
 use crate::StoreError;
+use crate::rows::Stored;
 use crate::sql::Database;
 
-/// Step n migrates version n to version n + 1.
-const STEPS: &[&str] = &[include_str!("schema.sql")];
+/// A release of Plexus.
+struct Release {
+    /// Step n migrates version n to version n + 1. Their number is the version of the schema that the release was written for.
+    steps: &'static [&'static str],
+    /// The version of the release before: its hubs can share the database with hubs of this release.
+    oldest: u64,
+    /// Its name.
+    plexus: &'static str,
+}
+
+const THIS: Release = Release {
+    steps: &[
+        include_str!("schema.sql"),
+        include_str!("migrations/0002.sql"),
+        include_str!("migrations/0003.sql"),
+    ],
+    // No release has used PostgreSQL yet. When one is made, this becomes its version.
+    oldest: 1,
+    plexus: env!("CARGO_PKG_VERSION"),
+};
+
+/// The version of the schema that this release was written for.
+pub(super) const VERSION: u64 = THIS.version();
+
+/// The version from which `schema_version` and `hosts` have the columns for the versions of hubs.
+const WITH_OVERLAP: u64 = 3;
 
 /// The lock that a hub takes while it migrates, so that hubs that start together do not migrate twice: "PLXS".
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1347180627)";
+const OUTDATED: &str = "SELECT h.name, h.version FROM hosts h JOIN leases l ON l.host = h.name WHERE h.schema_version < ?1 AND h.state NOT IN ('lost', 'removed') \
+    AND l.until > (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT ORDER BY h.name";
 
-/// Creates the schema, or migrates an older one. Refuses a newer one, and a database that cannot store every text.
+/// Creates the schema, or migrates an older one. Refuses a newer one that this release cannot use, and a database that cannot store every text.
 pub(super) fn migrate(connection: &PgConnection) -> Result<(), StoreError> {
-    let database: &dyn Database = connection;
-    let encoding: String = database.value("SELECT current_setting('server_encoding')", ())?;
-    if encoding != "UTF8" {
-        let why = format!("has the encoding {encoding}: create a database with ENCODING 'UTF8'");
-        return Err(StoreError::Unusable(why));
-    }
-    connection.batch(&format!("BEGIN; {LOCK}"))?;
-    let migrated = locked(connection, database);
-    connection.batch(if migrated.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
-    migrated
+    THIS.migrate(connection)
 }
 
-fn locked(connection: &PgConnection, database: &dyn Database) -> Result<(), StoreError> {
-    // A role without the right to create a schema can use an existing one.
-    if !database.value::<bool>("SELECT to_regnamespace('plexus') IS NOT NULL", ())? {
-        connection.batch("CREATE SCHEMA plexus; CREATE TABLE schema_version (version BIGINT NOT NULL); INSERT INTO schema_version VALUES (0)")?;
-    }
-    continue_from(connection, database.value("SELECT version FROM schema_version", ())?)
+/// The state of a schema.
+struct Found {
+    version: u64,
+    /// The lowest version whose hubs can use it.
+    oldest: u64,
+    /// The version of Plexus that has migrated it.
+    plexus: String,
 }
 
-fn continue_from(connection: &PgConnection, version: usize) -> Result<(), StoreError> {
-    let Some(missing) = STEPS.get(version..) else {
-        return Err(StoreError::Unusable(format!(
-            "was written by a newer version of plexus (store version {version}; this one supports up to {}): use that \
-             version or a newer one",
-            STEPS.len()
-        )));
+impl Release {
+    const fn version(&self) -> u64 {
+        self.steps.len() as u64
+    }
+
+    fn migrate(&self, connection: &PgConnection) -> Result<(), StoreError> {
+        let database: &dyn Database = connection;
+        let encoding: String = database.value("SELECT current_setting('server_encoding')", ())?;
+        if encoding != "UTF8" {
+            let why = format!("has the encoding {encoding}: create a database with ENCODING 'UTF8'");
+            return Err(StoreError::Unusable(why));
+        }
+        connection.batch(&format!("BEGIN; {LOCK}"))?;
+        let migrated = self.locked(connection, database);
+        connection.batch(if migrated.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+        migrated
+    }
+
+    fn locked(&self, connection: &PgConnection, database: &dyn Database) -> Result<(), StoreError> {
+        // A role without the right to create a schema can use an existing one.
+        if !database.value::<bool>("SELECT to_regnamespace('plexus') IS NOT NULL", ())? {
+            connection.batch("CREATE SCHEMA plexus; CREATE TABLE schema_version (version BIGINT NOT NULL); INSERT INTO schema_version VALUES (0)")?;
+        }
+        let found = found(database)?;
+        if found.version < self.version() {
+            return self.continue_from(connection, database, found.version);
+        }
+        // A hub of the next release has kept what this one needs.
+        if found.oldest <= self.version() { Ok(()) } else { Err(self.is_too_old(&found)) }
+    }
+
+    fn continue_from(
+        &self,
+        connection: &PgConnection,
+        database: &dyn Database,
+        version: u64,
+    ) -> Result<(), StoreError> {
+        if version >= WITH_OVERLAP {
+            self.check_connected_hubs(database)?;
+        }
+        for step in self.steps.iter().skip(usize::try_from(version).unwrap_or(usize::MAX)) {
+            connection.batch(step)?;
+        }
+        // A hub that is too old, and that nobody can see, must not write any more. The next one of its host refuses to start.
+        database.run("UPDATE hosts SET epoch = epoch + 1 WHERE schema_version < ?1", [self.oldest])?;
+        let store = "UPDATE schema_version SET version = ?1, oldest = ?2, plexus = ?3";
+        database.run(store, (self.version(), self.oldest, self.plexus))?;
+        Ok(())
+    }
+
+    /// A hub that is older than the release before this one could not go on with the new schema.
+    fn check_connected_hubs(&self, database: &dyn Database) -> Result<(), StoreError> {
+        let outdated: Vec<String> = database.all(OUTDATED, [self.oldest], |row| {
+            Ok(format!("`{}` (Plexus {})", row.get::<String>(0)?, row.get::<String>(1)?))
+        })?;
+        if outdated.is_empty() {
+            return Ok(());
+        }
+        Err(StoreError::Unusable(format!(
+            "is used by hubs that are more than one release older than this Plexus {}: update or stop {} first",
+            self.plexus,
+            outdated.join(", ")
+        )))
+    }
+
+    fn is_too_old(&self, found: &Found) -> StoreError {
+        let Found { version, oldest, plexus } = found;
+        StoreError::Unusable(format!(
+            "was migrated by Plexus {plexus}, and this Plexus {} is more than one release older (store version {version}, for hubs of version {oldest} or later; this \
+             one has {}): update Plexus on this machine",
+            self.plexus,
+            self.version()
+        ))
+    }
+}
+
+fn found(database: &dyn Database) -> Stored<Found> {
+    let version = database.value("SELECT version FROM schema_version", ())?;
+    if version < WITH_OVERLAP {
+        return Ok(Found { version, oldest: 1, plexus: String::new() });
+    }
+    let read = "SELECT oldest, plexus FROM schema_version";
+    let row = database.one(read, (), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (oldest, plexus) = row.ok_or_else(|| StoreError::Unusable("has no version".to_owned()))?;
+    Ok(Found { version, oldest, plexus })
+}
+
+#[cfg(test)]
+mod tests {
+    use plexus_testkit::postgres::Postgres;
+    use plexus_testkit::skip;
+
+    use super::super::connector::Connector;
+    use super::super::{JOIN, PostgresAddress};
+    use super::*;
+
+    const LATER: &str = "ALTER TABLE hosts ADD COLUMN later TEXT";
+    const LATER_STILL: &str = "ALTER TABLE hosts ADD COLUMN later_still TEXT";
+    const NEXT: Release = Release {
+        steps: &[THIS.steps[0], THIS.steps[1], THIS.steps[2], LATER],
+        oldest: VERSION,
+        plexus: "next",
     };
-    if missing.is_empty() {
-        return Ok(());
+    const AFTER_NEXT: Release = Release {
+        steps: &[THIS.steps[0], THIS.steps[1], THIS.steps[2], LATER, LATER_STILL],
+        oldest: VERSION + 1,
+        plexus: "after-next",
+    };
+
+    /// A connection to an empty database.
+    fn connection(test: &str) -> Option<PgConnection> {
+        let Some(server) = Postgres::shared() else {
+            skip(test, "PostgreSQL");
+            return None;
+        };
+        let url = server.url(&server.database().unwrap());
+        let connector = Connector::new(&PostgresAddress::parse(&url).unwrap()).unwrap();
+        Some(PgConnection::open_patient(&connector, JOIN).unwrap())
     }
-    for step in missing {
-        connection.batch(step)?;
+
+    /// Adds a host whose hub was written for this version of the schema, and is connected for this many seconds more.
+    fn add_host(connection: &PgConnection, version: u64, connected_secs: i64) {
+        connection
+            .batch(&format!(
+                "INSERT INTO hosts (name, machine, epoch, last_commit, version, joined_at, schema_version) VALUES ('old', 'm', 1, 'c', '0.1', 0, {version}); \
+                 INSERT INTO leases VALUES ('old', (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT + {connected_secs} * 1000)"
+            ))
+            .unwrap();
     }
-    connection.batch(&format!("UPDATE schema_version SET version = {}", STEPS.len()))
+
+    fn value(connection: &PgConnection, sql: &'static str) -> String {
+        let database: &dyn Database = connection;
+        database.value(sql, ()).unwrap()
+    }
+
+    fn refusal(migrated: Result<(), StoreError>) -> String {
+        match migrated {
+            Err(StoreError::Unusable(why)) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_database_of_an_earlier_version_is_migrated() {
+        let Some(connection) = connection("a_database_of_an_earlier_version_is_migrated") else { return };
+        let first = Release { steps: &THIS.steps[..1], ..THIS };
+        connection.batch("CREATE SCHEMA plexus; CREATE TABLE schema_version (version BIGINT NOT NULL); INSERT INTO schema_version VALUES (1)").unwrap();
+        connection.batch(first.steps[0]).unwrap();
+        migrate(&connection).unwrap();
+        migrate(&connection).unwrap();
+        assert_eq!(
+            value(&connection, "SELECT concat_ws(' ', version, oldest, plexus) FROM schema_version"),
+            format!("{VERSION} 1 {}", env!("CARGO_PKG_VERSION"))
+        );
+        value(&connection, "SELECT concat(count(labels), count(slots), count(schema_version)) FROM hosts");
+    }
+
+    #[test]
+    fn a_hub_goes_on_with_the_schema_of_the_next_release_and_not_of_a_later_one() {
+        let Some(connection) =
+            connection("a_hub_goes_on_with_the_schema_of_the_next_release_and_not_of_a_later_one")
+        else {
+            return;
+        };
+        migrate(&connection).unwrap();
+        NEXT.migrate(&connection).unwrap();
+        migrate(&connection).unwrap();
+        assert_eq!(
+            value(&connection, "SELECT plexus FROM schema_version"),
+            "next",
+            "an older hub changes nothing"
+        );
+        AFTER_NEXT.migrate(&connection).unwrap();
+        NEXT.migrate(&connection).unwrap();
+        let refused = refusal(migrate(&connection));
+        for part in
+            ["Plexus after-next", "store version 5", "this one has 3", "update Plexus on this machine"]
+        {
+            assert!(refused.contains(part), "{part}: {refused}");
+        }
+    }
+
+    #[test]
+    fn a_hub_waits_with_a_migration_until_hubs_that_are_too_old_are_stopped() {
+        let Some(connection) =
+            connection("a_hub_waits_with_a_migration_until_hubs_that_are_too_old_are_stopped")
+        else {
+            return;
+        };
+        migrate(&connection).unwrap();
+        add_host(&connection, VERSION, 10);
+        NEXT.migrate(&connection).unwrap();
+        let refused = refusal(AFTER_NEXT.migrate(&connection));
+        assert!(refused.contains("update or stop `old` (Plexus 0.1) first"), "{refused}");
+        assert_eq!(value(&connection, "SELECT plexus FROM schema_version"), "next");
+        // A hub that is not connected may still run: it is fenced.
+        connection.batch("UPDATE leases SET until = 0").unwrap();
+        AFTER_NEXT.migrate(&connection).unwrap();
+        assert_eq!(value(&connection, "SELECT concat_ws(' ', epoch, later_still) FROM hosts"), "2");
+    }
 }

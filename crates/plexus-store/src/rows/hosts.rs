@@ -3,7 +3,7 @@
 use plexus_protocol::{ApprovalId, HostName, SessionId};
 
 use super::Stored;
-use crate::{HostState, RunKey};
+use crate::{HostState, RunKey, SlotUse};
 
 /// Hosts.
 pub(crate) trait HostRows {
@@ -11,6 +11,8 @@ pub(crate) trait HostRows {
     fn host_state(&self, host: &HostName) -> Stored<Option<HostState>>;
     /// Sets the state of a host.
     fn set_host_state(&mut self, host: &HostName, state: HostState) -> Stored<()>;
+    /// The slots of a host; `None` if it has no limit.
+    fn slots_of_host(&self, host: &HostName) -> Stored<Option<SlotUse>>;
     /// Raises the epoch of a host: its hub cannot commit any more.
     fn fence_host(&mut self, host: &HostName) -> Stored<()>;
     /// The sessions of a host that are not deleted, oldest first.

@@ -107,6 +107,8 @@ pub(crate) struct HostStatements {
     pub(crate) sessions: &'static str,
     /// Its pending approvals, oldest first.
     pub(crate) pending_approvals: &'static str,
+    /// How many slots it has and how many are in use; no row if it has no limit.
+    pub(crate) slots: &'static str,
 }
 
 /// A row of a result.

@@ -16,20 +16,69 @@ macro_rules! approvals {
     };
 }
 
-pub(crate) const SESSION: &str = "SELECT * FROM sessions WHERE id = ?1";
-pub(crate) const SESSION_EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?1)";
-pub(crate) const SESSIONS_NAMED: &str = "SELECT * FROM sessions WHERE name = ?1 AND deleted_at IS NULL";
-pub(crate) const SESSIONS: &str = "SELECT * FROM sessions WHERE deleted_at IS NULL ORDER BY ordinal";
+/// Selects all columns of a table that this release knows, by name. A statement with `*` that a running hub has prepared would fail when a hub of the next release
+/// adds a column.
+macro_rules! columns {
+    (sessions, $rest:literal) => {
+        concat!("SELECT ordinal, id, name, answers_to, config, tree, head, beginning, latest_turn, latest_run, created_at, deleted_at, \
+             cost_usd, woken_to, title, archived_at, host ",
+            $rest
+        )
+    };
+    (runs, $rest:literal) => {
+        concat!("SELECT session, run, state, token_hash, process, journal_offset, exit, created_at, ended_at, files ", $rest)
+    };
+    (turns, $rest:literal) => {
+        concat!("SELECT session, turn, status, run, prompt, prompt_uuid, progress, started_at, ended_at, events, head, cost_usd ", $rest)
+    };
+    (calls, $rest:literal) => {
+        concat!("SELECT ordinal, session, run, turn, tool_use_id, tool_name, digest, request_id, verdict, at, settled_at, summary ", $rest)
+    };
+    (rules, $rest:literal) => {
+        concat!("SELECT number, session, entry, expires_at, authority, made_by, created_at, revoked_at ", $rest)
+    };
+    (tokens, $rest:literal) => {
+        concat!("SELECT number, name, hash, \"right\", created_at, expires_at, revoked_at ", $rest)
+    };
+    (templates, $rest:literal) => {
+        concat!("SELECT name, template, saved_at ", $rest)
+    };
+    (feed, $rest:literal) => {
+        concat!("SELECT number, addressee, kind, session, approval, turn, data, at ", $rest)
+    };
+    (permit_streams, $rest:literal) => {
+        concat!("SELECT event_id, session, run, approval, jsonrpc_id, progress_token, at ", $rest)
+    };
+    (nodes, $rest:literal) => {
+        concat!("SELECT ordinal, id, tree, parent, above, jump, depth, children, role, session, turn, uuid, preview, content, long, created_at ", $rest)
+    };
+    (s, $rest:literal) => {
+        concat!("SELECT s.ordinal, s.id, s.name, s.answers_to, s.config, s.tree, s.head, s.beginning, s.latest_turn, s.latest_run, s.created_at, \
+             s.deleted_at, s.cost_usd, s.woken_to, s.title, s.archived_at, s.host",
+            $rest
+        )
+    };
+}
 
-pub(crate) const NEWEST_SESSIONS: &str = "SELECT * FROM sessions ORDER BY ordinal DESC LIMIT ?1";
+pub(crate) const SESSION: &str = columns!(sessions, "FROM sessions WHERE id = ?1");
+pub(crate) const SESSION_EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?1)";
+pub(crate) const SESSIONS_NAMED: &str =
+    columns!(sessions, "FROM sessions WHERE name = ?1 AND deleted_at IS NULL");
+pub(crate) const SESSIONS: &str =
+    columns!(sessions, "FROM sessions WHERE deleted_at IS NULL ORDER BY ordinal");
+
+pub(crate) const NEWEST_SESSIONS: &str = columns!(sessions, "FROM sessions ORDER BY ordinal DESC LIMIT ?1");
 
 // The sessions that are not deleted, and what they do. Prompts are not read, and an event only if it is the last of its session.
-pub(crate) const SESSIONS_WITH_TURN: &str = "SELECT s.*, \
+pub(crate) const SESSIONS_WITH_TURN: &str = columns!(
+    s,
+    ", \
     t.status AS turn_status, t.progress AS turn_progress, t.started_at AS turn_started_at, \
     (SELECT e.at FROM events e WHERE e.session = s.id AND e.turn = s.latest_turn ORDER BY e.seq DESC LIMIT 1) \
      AS last_event_at \
     FROM sessions s LEFT JOIN turns t ON t.session = s.id AND t.turn = s.latest_turn \
-    WHERE s.deleted_at IS NULL ORDER BY s.ordinal";
+    WHERE s.deleted_at IS NULL ORDER BY s.ordinal"
+);
 pub(crate) const OPEN_CALLS: &str =
     "SELECT session, tool_use_id, question FROM approvals WHERE status = 'pending' ORDER BY number";
 pub(crate) const UNFINISHED_CALLS: &str = "SELECT tool_use_id, tool_name, summary FROM calls \
@@ -50,15 +99,18 @@ pub(crate) const IS_WAITED_FOR: &str = "SELECT EXISTS (SELECT 1 FROM budget_wait
 pub(crate) const SET_VERDICT: &str = "UPDATE calls SET verdict = ?4 \
     WHERE session = ?1 AND run = ?2 AND tool_use_id = ?3 AND settled_at IS NULL";
 
-pub(crate) const RUN: &str = "SELECT * FROM runs WHERE session = ?1 AND run = ?2";
+pub(crate) const RUN: &str = columns!(runs, "FROM runs WHERE session = ?1 AND run = ?2");
 // A store of a single machine has no hosts: there `?1` is NULL, and so is the host of every session.
-pub(crate) const OPEN_RUNS: &str = "SELECT * FROM runs WHERE state <> 'ended' \
-    AND (SELECT s.host FROM sessions s WHERE s.id = session) IS NOT DISTINCT FROM ?1 ORDER BY session, run";
+pub(crate) const OPEN_RUNS: &str = columns!(
+    runs,
+    "FROM runs WHERE state <> 'ended' \
+    AND (SELECT s.host FROM sessions s WHERE s.id = session) IS NOT DISTINCT FROM ?1 ORDER BY session, run"
+);
 pub(crate) const HAS_OPEN_RUN: &str =
     "SELECT EXISTS (SELECT 1 FROM runs WHERE session = ?1 AND state <> 'ended')";
-pub(crate) const RUN_OF_TOKEN: &str = "SELECT * FROM runs WHERE token_hash = ?1 AND state <> 'ended'";
+pub(crate) const RUN_OF_TOKEN: &str = columns!(runs, "FROM runs WHERE token_hash = ?1 AND state <> 'ended'");
 
-pub(crate) const TURN: &str = "SELECT * FROM turns WHERE session = ?1 AND turn = ?2";
+pub(crate) const TURN: &str = columns!(turns, "FROM turns WHERE session = ?1 AND turn = ?2");
 pub(crate) const EVENTS: &str = "SELECT seq, event, at FROM events \
     WHERE session = ?1 AND turn = ?2 AND seq >= ?3 ORDER BY seq LIMIT ?4";
 // Events are numbered without gaps and removed from the first on, so the last number is the count.
@@ -89,28 +141,28 @@ pub(crate) const ASKED_BEFORE: &str =
 pub(crate) const LIVING_APPROVALS: &str =
     approvals!("WHERE a.session = ?1 AND a.run = ?2 AND a.settled_at IS NULL ORDER BY a.number");
 pub(crate) const LIVING_CALLS: &str =
-    "SELECT * FROM calls WHERE session = ?1 AND run = ?2 AND settled_at IS NULL ORDER BY ordinal";
+    columns!(calls, "FROM calls WHERE session = ?1 AND run = ?2 AND settled_at IS NULL ORDER BY ordinal");
 
 pub(crate) const RUN_OF_CALL: &str = "SELECT session, run FROM calls WHERE ordinal = ?1";
 
 pub(crate) const RULES_VERSION: &str = "SELECT count(*) + count(revoked_at) FROM rules";
 pub(crate) const RULE_IS_IN_FORCE: &str =
     "SELECT EXISTS (SELECT 1 FROM rules WHERE number = ?1 AND revoked_at IS NULL)";
-pub(crate) const RULES: &str = "SELECT * FROM rules WHERE revoked_at IS NULL ORDER BY number";
-pub(crate) const TOKENS: &str = "SELECT * FROM tokens WHERE revoked_at IS NULL ORDER BY number";
-pub(crate) const TOKENS_NAMED: &str = "SELECT * FROM tokens WHERE name = ?1 AND revoked_at IS NULL";
-pub(crate) const TOKEN_OF_HASH: &str = "SELECT * FROM tokens WHERE hash = ?1 AND revoked_at IS NULL";
+pub(crate) const RULES: &str = columns!(rules, "FROM rules WHERE revoked_at IS NULL ORDER BY number");
+pub(crate) const TOKENS: &str = columns!(tokens, "FROM tokens WHERE revoked_at IS NULL ORDER BY number");
+pub(crate) const TOKENS_NAMED: &str = columns!(tokens, "FROM tokens WHERE name = ?1 AND revoked_at IS NULL");
+pub(crate) const TOKEN_OF_HASH: &str = columns!(tokens, "FROM tokens WHERE hash = ?1 AND revoked_at IS NULL");
 
-pub(crate) const TEMPLATES: &str = "SELECT * FROM templates ORDER BY name";
-pub(crate) const TEMPLATE: &str = "SELECT * FROM templates WHERE name = ?1";
+pub(crate) const TEMPLATES: &str = columns!(templates, "FROM templates ORDER BY name");
+pub(crate) const TEMPLATE: &str = columns!(templates, "FROM templates WHERE name = ?1");
 pub(crate) const TEMPLATE_EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM templates WHERE name = ?1)";
 
 pub(crate) const FEED: &str =
-    "SELECT * FROM feed WHERE addressee = ?1 AND number > ?2 ORDER BY number LIMIT ?3";
-pub(crate) const FEED_OF_ALL: &str = "SELECT * FROM feed WHERE number > ?1 ORDER BY number LIMIT ?2";
+    columns!(feed, "FROM feed WHERE addressee = ?1 AND number > ?2 ORDER BY number LIMIT ?3");
+pub(crate) const FEED_OF_ALL: &str = columns!(feed, "FROM feed WHERE number > ?1 ORDER BY number LIMIT ?2");
 pub(crate) const FEED_HEAD: &str = "SELECT coalesce(max(number), 0) FROM feed";
 
-pub(crate) const PERMIT_STREAM: &str = "SELECT * FROM permit_streams WHERE event_id = ?1";
+pub(crate) const PERMIT_STREAM: &str = columns!(permit_streams, "FROM permit_streams WHERE event_id = ?1");
 pub(crate) const POSITION: &str =
     "SELECT position FROM positions WHERE reader = ?1 AND session = ?2 AND turn = ?3";
 
@@ -160,7 +212,7 @@ macro_rules! nodes {
         )
     };
 }
-pub(crate) const NODE: &str = "SELECT * FROM nodes WHERE id = ?1";
+pub(crate) const NODE: &str = columns!(nodes, "FROM nodes WHERE id = ?1");
 pub(crate) const CHILDREN: &str = nodes!(
     "WHERE n.parent = ?1 AND n.ordinal > coalesce((SELECT ordinal FROM nodes WHERE id = ?2), 0) ORDER BY n.ordinal LIMIT ?3"
 );
@@ -172,7 +224,7 @@ pub(crate) const LEAVES: &str = nodes!(
      ORDER BY n.ordinal LIMIT ?3"
 );
 pub(crate) const NODE_CONTENT: &str = "SELECT content, ordinal FROM nodes WHERE id = ?1";
-pub(crate) const NODE_AT: &str = "SELECT * FROM nodes WHERE ordinal = ?1";
+pub(crate) const NODE_AT: &str = columns!(nodes, "FROM nodes WHERE ordinal = ?1");
 pub(crate) const STEP_FROM: &str = "SELECT ordinal, depth, above, jump FROM nodes WHERE id = ?1";
 pub(crate) const STEP_AT: &str = "SELECT ordinal, depth, above, jump FROM nodes WHERE ordinal = ?1";
 pub(crate) const NODE_ABOVE: &str = "SELECT ordinal, depth, jump FROM nodes WHERE id = ?1";

@@ -13,8 +13,9 @@ use plexus_protocol::{
     TreeId, UnixSeconds,
 };
 use plexus_store::{
-    Change, Committed, ConversationStart, Durability, Host, NewApproval, NewSession, PostgresAddress,
-    Refusal, RunKey, RunState, SessionConfig, SessionRow, SqlStore, Store, StoreError, TurnStatus,
+    Capacity, Change, Committed, ConversationStart, Durability, Host, NewApproval, NewSession,
+    PostgresAddress, Refusal, RunKey, RunState, SessionConfig, SessionRow, SqlStore, Store, StoreError,
+    TurnStatus,
 };
 use serde_json::json;
 
@@ -240,6 +241,7 @@ pub fn host(name: &str) -> Host {
         name: HostName::try_from(name.to_owned()).unwrap(),
         machine: format!("machine-of-{name}"),
         commit_count: "/dev/null".into(),
+        capacity: Capacity::default(),
     }
 }
 

@@ -1,12 +1,13 @@
 //! `[store]`: where the hub stores its state.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 
 use clap::Args;
-use plexus_protocol::HostName;
+use plexus_protocol::{HostLabel, HostName};
 use plexus_server::StoreSetting;
-use plexus_store::PostgresAddress;
+use plexus_store::{Capacity, PostgresAddress};
 use serde::Deserialize;
 
 use crate::error::ExpectedError;
@@ -24,6 +25,12 @@ pub(crate) struct StoreArgs {
     /// The name of this machine among the hosts that share the database [default: its host name].
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
+    /// A label of this machine, such as gpu or team=a, by which sessions are placed; repeat it for more.
+    #[arg(long = "label", value_name = "LABEL")]
+    labels: Vec<String>,
+    /// How many sessions may work on this machine at a time; 0 for none [default: no limit].
+    #[arg(long, value_name = "N")]
+    slots: Option<u64>,
 }
 
 impl StoreArgs {
@@ -38,7 +45,7 @@ impl StoreArgs {
         Self {
             store: given("PLEXUS_STORE").and_then(|url| url.into_string().ok()).map(StoreUrl),
             store_password_file: given("PLEXUS_STORE_PASSWORD_FILE").map(PathBuf::from),
-            host: None,
+            ..Self::default()
         }
     }
 }
@@ -74,6 +81,8 @@ pub(super) struct StoreTable {
     url: Option<StoreUrl>,
     password_file: Option<PathBuf>,
     host: Option<String>,
+    labels: Vec<String>,
+    slots: Option<u64>,
 }
 
 impl StoreTable {
@@ -84,15 +93,17 @@ impl StoreTable {
         pgpass: Option<PathBuf>,
     ) -> Result<StoreSetting, ExpectedError> {
         let (url, host) = (args.store.or(self.url), args.host.or(self.host));
+        let labels = if args.labels.is_empty() { self.labels } else { args.labels };
+        let slots = args.slots.or(self.slots);
         let Some(StoreUrl(url)) = url else {
-            return match host {
-                None => Ok(StoreSetting::File),
-                Some(_) => Err(ExpectedError::Settings(
-                    "a host has a name only in a database that hosts share: use --store URL, or `url` under [store] in \
-                     plexus.toml, as well"
-                        .to_owned(),
-                )),
-            };
+            if host.is_none() && labels.is_empty() && slots.is_none() {
+                return Ok(StoreSetting::File);
+            }
+            return Err(ExpectedError::Settings(
+                "a host has a name, labels and slots only in a database that hosts share: use --store URL, or `url` under \
+                 [store] in plexus.toml, as well"
+                    .to_owned(),
+            ));
         };
         let address =
             PostgresAddress::parse(&url).map_err(|error| ExpectedError::Settings(error.to_string()))?;
@@ -110,8 +121,16 @@ impl StoreTable {
             })
         });
         let host = host.transpose()?;
-        Ok(StoreSetting::Postgres { address, host })
+        Ok(StoreSetting::Postgres { address, host, capacity: Capacity { labels: parsed(labels)?, slots } })
     }
+}
+
+fn parsed(labels: Vec<String>) -> Result<BTreeSet<HostLabel>, ExpectedError> {
+    let parse = |label: String| {
+        HostLabel::try_from(label.clone())
+            .map_err(|why| ExpectedError::Settings(format!("`{label}` cannot be a label: {why}")))
+    };
+    labels.into_iter().map(parse).collect()
 }
 
 #[cfg(test)]
@@ -124,6 +143,7 @@ mod tests {
             store: url.map(|url| StoreUrl(url.to_owned())),
             store_password_file: None,
             host: host.map(str::to_owned),
+            ..StoreArgs::default()
         };
         table.setting(args, Some(PathBuf::from("/home/me/.pgpass"))).map_err(|error| error.to_string())
     }
@@ -133,7 +153,7 @@ mod tests {
         assert!(matches!(setting("", None, None), Ok(StoreSetting::File)));
         let table =
             "url = \"postgres://plexus@db/plexus\"\nhost = \"one\"\npassword_file = \"/data/password\"";
-        let Ok(StoreSetting::Postgres { address, host }) = setting(table, None, Some("two")) else {
+        let Ok(StoreSetting::Postgres { address, host, .. }) = setting(table, None, Some("two")) else {
             panic!("a database")
         };
         assert_eq!(host.as_ref().map(HostName::as_str), Some("two"));
@@ -141,6 +161,27 @@ mod tests {
         for part in ["\"plexus\"", "\"db\"", "/data/password", "/home/me/.pgpass"] {
             assert!(shown.contains(part), "{part}: {shown}");
         }
+    }
+
+    #[test]
+    fn labels_and_slots_of_the_command_line_replace_those_of_the_file() {
+        let file = "url = \"postgres://u@db/p\"\nlabels = [\"gpu\", \"team=a\"]\nslots = 2";
+        let capacity = |labels: &[&str], slots| {
+            let table: StoreTable = toml::from_str(file).unwrap();
+            let labels = labels.iter().map(ToString::to_string).collect();
+            match table.setting(StoreArgs { labels, slots, ..StoreArgs::default() }, None).unwrap() {
+                StoreSetting::Postgres { capacity, .. } => (
+                    capacity.labels.into_iter().map(String::from).collect::<Vec<_>>().join(" "),
+                    capacity.slots,
+                ),
+                StoreSetting::File => panic!("a database"),
+            }
+        };
+        assert_eq!(capacity(&[], None), ("gpu team=a".to_owned(), Some(2)));
+        assert_eq!(capacity(&["cpu"], Some(0)), ("cpu".to_owned(), Some(0)));
+        assert!(setting("slots = 1", None, None).unwrap_err().contains("--store"));
+        let wrong = setting("labels = [\"a b\"]", Some("postgres://u@db/p"), None).unwrap_err();
+        assert!(wrong.contains("`a b` cannot be a label"), "{wrong}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use plexus_protocol::budget::Budget;
 use plexus_protocol::claudecode::{CreateParams, CreateResult, ImportedConfig, PolicyName, TrustedProject};
 use plexus_protocol::policy::RuleGiven;
 use plexus_protocol::worktree::{Isolation, WorktreeIsolation};
-use plexus_protocol::{AttachmentGiven, Error, ErrorKind, HostName, NodeId, Principal, SessionId, TreeId};
+use plexus_protocol::{AttachmentGiven, Error, ErrorKind, NodeId, Principal, SessionId, TreeId};
 use plexus_store::{Change, ConversationStart, NewSession, OnBehalf, Refusal, SessionConfig, StoreError};
 use tokio_util::sync::CancellationToken;
 
@@ -48,7 +48,7 @@ pub(super) fn method() -> Method {
 }
 
 async fn create(hub: Arc<Hub>, caller: Admitted, mut params: CreateParams) -> Result<CreateResult, Error> {
-    check_host(&hub, params.host.as_ref())?;
+    check_host(&hub, &params)?;
     let template = TemplateUse::fill_in(&hub, &caller, &mut params).await?;
     let created = create_session(hub, caller, params).await;
     created.map_err(|error| match &template {
@@ -57,12 +57,12 @@ async fn create(hub: Arc<Hub>, caller: Admitted, mut params: CreateParams) -> Re
     })
 }
 
-/// `Hub::call` sends the call to the host that is named. So another name here means that this hub has no other hosts.
-fn check_host(hub: &Hub, host: Option<&HostName>) -> Result<(), Error> {
-    match host {
-        Some(host) if !hub.is_own(Some(host)) => {
-            Err(Error::invalid("host", "this hub shares its store with no other host; omit it"))
-        }
+/// `Hub::call` sends the call to the host that is named or chosen by labels. So another name, or labels alone, mean that this hub has no other hosts.
+fn check_host(hub: &Hub, params: &CreateParams) -> Result<(), Error> {
+    const ALONE: &str = "this hub shares its store with no other host; omit it";
+    match (&params.host, &params.labels) {
+        (Some(host), _) if !hub.is_own(Some(host)) => Err(Error::invalid("host", ALONE)),
+        (None, Some(_)) => Err(Error::invalid("labels", ALONE)),
         _ => Ok(()),
     }
 }

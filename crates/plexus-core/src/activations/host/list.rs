@@ -38,8 +38,12 @@ async fn list(hub: Arc<Hub>, _caller: Admitted, _params: NoParams) -> Result<Lis
 
 fn view(row: HostRow, own: &plexus_protocol::HostName, sessions: &[SessionWithState]) -> HostView {
     let its = sessions.iter().filter(|session| session.row.host.as_ref() == Some(&row.name));
-    let (count, open) =
-        its.fold((0, 0), |(count, open), session| (count + 1, open + session.open.len() as u64));
+    let (mut count, mut open, mut used) = (0, 0, 0);
+    for session in its {
+        count += 1;
+        open += session.open.len() as u64;
+        used += u64::from(session.takes_slot());
+    }
     HostView {
         here: row.name == *own,
         state: match (row.state, row.silent_ms) {
@@ -50,6 +54,9 @@ fn view(row: HostRow, own: &plexus_protocol::HostName, sessions: &[SessionWithSt
         lost_commits: false,
         draining: row.state == plexus_store::HostState::Draining,
         silent_secs: row.silent_ms.map(|ms| ms / 1000),
+        labels: row.capacity.labels.into_iter().collect(),
+        slots: row.capacity.slots,
+        used_slots: used,
         name: row.name,
         version: row.version,
         sessions: count,

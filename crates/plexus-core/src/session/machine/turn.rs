@@ -89,6 +89,7 @@ impl Machine {
         };
         let mut changes = vec![
             Change::CheckBudget(session),
+            Change::CheckSlot(session),
             Change::StartTurn { session, turn: number, prompt: text.clone(), woken_to },
         ];
         self.row.latest_turn = number;

@@ -4,7 +4,7 @@ use plexus_protocol::{ApprovalId, HostName, SessionId};
 
 use super::super::tables::Tables;
 use crate::rows::{HostRows, Stored};
-use crate::{HostState, RunKey};
+use crate::{HostState, RunKey, SlotUse};
 
 impl HostRows for Tables {
     fn host_state(&self, _host: &HostName) -> Stored<Option<HostState>> {
@@ -13,6 +13,10 @@ impl HostRows for Tables {
 
     fn set_host_state(&mut self, _host: &HostName, _state: HostState) -> Stored<()> {
         Ok(())
+    }
+
+    fn slots_of_host(&self, _host: &HostName) -> Stored<Option<SlotUse>> {
+        Ok(None)
     }
 
     fn fence_host(&mut self, _host: &HostName) -> Stored<()> {

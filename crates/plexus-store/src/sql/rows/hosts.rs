@@ -7,7 +7,7 @@ use super::super::database::HostStatements;
 use super::super::reads;
 use super::SqlRows;
 use crate::rows::{HostRows, Stored};
-use crate::{HostState, RunKey};
+use crate::{HostState, RunKey, SlotUse};
 
 impl SqlRows<'_> {
     fn hosts(&self) -> Option<&'static HostStatements> {
@@ -25,6 +25,12 @@ impl HostRows for SqlRows<'_> {
     fn set_host_state(&mut self, host: &HostName, state: HostState) -> Stored<()> {
         let Some(hosts) = self.hosts() else { return Ok(()) };
         self.write(hosts.set_state, (host.as_str(), Word(state)))
+    }
+
+    fn slots_of_host(&self, host: &HostName) -> Stored<Option<SlotUse>> {
+        let Some(hosts) = self.hosts() else { return Ok(None) };
+        self.database
+            .one(hosts.slots, [host.as_str()], |row| Ok(SlotUse { slots: row.get(0)?, used: row.get(1)? }))
     }
 
     fn fence_host(&mut self, host: &HostName) -> Stored<()> {

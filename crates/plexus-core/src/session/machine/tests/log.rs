@@ -74,6 +74,7 @@ pub(super) fn name_of(change: &Change) -> Option<String> {
         Change::Spend(_, limit, units) => format!("spend {units} of {}", limit.as_str()),
         Change::AskBudget(_) => "ask for budget".to_owned(),
         Change::CheckBudget(_) => "check budget".to_owned(),
+        Change::CheckSlot(_) => "check slot".to_owned(),
         Change::Stream(_) => "stream".to_owned(),
         Change::Audit(entry) => format!("audit {}", entry.message.as_deref().unwrap_or_default()),
         Change::Notice { data, .. } => format!("notice {}", data["type"].as_str().unwrap_or_default()),

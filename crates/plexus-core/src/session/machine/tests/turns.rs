@@ -19,7 +19,7 @@ fn a_prompt_is_durable_then_a_process_starts_then_the_prompt_is_sent() {
     let mut harness = Setup::default().build();
     assert_eq!(harness.prompt("go").unwrap(), 1);
     harness.expect(&[
-        "store check budget, begin turn 1, start",
+        "store check budget, check slot, begin turn 1, start",
         "reply",
         "store begin run 1 (Starting)",
         "start run 1",
@@ -56,7 +56,11 @@ fn a_process_that_cannot_be_started_fails_the_turn() {
     let message = "files of the project have changed".to_owned();
     harness.start_failure = Some(super::super::StartFailure { reason: "project_changed", message });
     assert_eq!(harness.prompt("go").unwrap(), 1);
-    harness.expect(&["store check budget, begin turn 1, start", "reply", "store end turn 1: Failed"]);
+    harness.expect(&[
+        "store check budget, check slot, begin turn 1, start",
+        "reply",
+        "store end turn 1: Failed",
+    ]);
 }
 
 #[test]
@@ -66,7 +70,7 @@ fn the_next_turn_uses_the_same_process() {
     harness.expect(&["store end turn 1: Complete"]);
     harness.prompt("again").unwrap();
     harness.expect(&[
-        "store check budget, begin turn 2, start",
+        "store check budget, check slot, begin turn 2, start",
         "reply",
         "store bind to run 1",
         "send prompt \"again\"",
@@ -224,7 +228,7 @@ fn a_session_is_woken_once_for_each_new_approval() {
     let mut harness = woken(5);
     harness.command(Command::Wake);
     let log = harness.take_log();
-    assert!(log[0].starts_with("store check budget, begin turn 1"), "{log:?}");
+    assert!(log[0].starts_with("store check budget, check slot, begin turn 1"), "{log:?}");
     harness.initialized();
     harness.line(turn_result("looked"));
     harness.take_log();
@@ -233,7 +237,7 @@ fn a_session_is_woken_once_for_each_new_approval() {
     harness.open_approvals[0].number = 6;
     harness.command(Command::Wake);
     let log = harness.take_log();
-    assert!(log[0].starts_with("store check budget, begin turn 2"), "{log:?}");
+    assert!(log[0].starts_with("store check budget, check slot, begin turn 2"), "{log:?}");
 }
 
 #[test]
