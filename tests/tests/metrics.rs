@@ -18,7 +18,7 @@ async fn world(config: &str) -> anyhow::Result<World> {
 }
 
 /// The samples of the page, by name with labels. Fails if the page is not valid.
-async fn figures(world: &World) -> anyhow::Result<BTreeMap<String, f64>> {
+pub(crate) async fn figures(world: &World) -> anyhow::Result<BTreeMap<String, f64>> {
     let page = get(world.hub.url(), "/metrics", &world.hub.token()?).await?;
     ensure!(page.ends_with("# EOF\n"), "it is not whole: {page}");
     let (mut helped, mut typed, mut samples) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());

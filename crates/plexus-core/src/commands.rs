@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use crate::callers::access::Admitted;
 use crate::callers::caller::{Caller, Door};
 use crate::errors::store_error;
+use crate::metrics::CommandFigures;
 
 /// How long a command waits for its host.
 const EXPIRES: Duration = Duration::from_secs(30);
@@ -42,11 +43,17 @@ pub(crate) struct Commands {
     waiting: Mutex<HashMap<CommandId, oneshot::Sender<Value>>>,
     /// The commands of other hubs that this hub executes.
     executing: Mutex<HashSet<CommandId>>,
+    figures: CommandFigures,
 }
 
 impl Commands {
-    pub(crate) fn new(fleet: Arc<dyn Fleet>) -> Self {
-        Self { fleet, waiting: Mutex::default(), executing: Mutex::default() }
+    pub(crate) fn new(fleet: Arc<dyn Fleet>, figures: CommandFigures) -> Self {
+        Self { fleet, waiting: Mutex::default(), executing: Mutex::default(), figures }
+    }
+
+    /// The commands that were sent and executed.
+    pub(crate) fn figures(&self) -> &CommandFigures {
+        &self.figures
     }
 
     /// The commands of other hubs that this hub executes.
@@ -70,6 +77,18 @@ impl Commands {
 
     /// Has a method executed by the hub of another host, which checks the access of the caller again.
     pub(crate) async fn call(
+        &self,
+        host: &HostName,
+        caller: &Admitted,
+        method: &str,
+        params: Value,
+    ) -> Result<Value, Error> {
+        let result = self.send_and_wait(host, caller, method, params).await;
+        self.figures.sent(host, &result);
+        result
+    }
+
+    async fn send_and_wait(
         &self,
         host: &HostName,
         caller: &Admitted,

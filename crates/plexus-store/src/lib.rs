@@ -285,8 +285,13 @@ pub trait Store: Ledger + Arbor + History {
     /// Verifies the audit entries after `after` up to number `upto`.
     async fn check_audit(&self, after: AuditHead, upto: u64) -> Result<AuditCheck, StoreError>;
 
-    /// The numbers of sessions and pending approvals. It does not read their contents.
+    /// The numbers of sessions and pending approvals of all hosts. It does not read their contents.
     async fn tally(&self) -> Result<Tally, StoreError>;
+
+    /// The same for each host, by name; none for the store of a single machine.
+    async fn tallies(&self) -> Result<Vec<(HostName, Tally)>, StoreError> {
+        Ok(Vec::new())
+    }
 
     /// Rows that were finished before `before` and can be removed, oldest first, at most `limit`.
     async fn old_records(

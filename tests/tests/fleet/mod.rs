@@ -4,6 +4,7 @@ mod clocks;
 mod failover;
 mod hub_killed;
 mod lost_host;
+mod metrics;
 mod migrate;
 mod one_inbox;
 mod placement;

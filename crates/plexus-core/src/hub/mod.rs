@@ -167,7 +167,9 @@ impl Hub {
             audit_anchors: AuditAnchors::new(settings.audit_head_file.clone(), audit_anchors),
             sign_in_codes: Arc::default(),
             notifier: notify.map(|notify| Notifier::new(notify, &settings.data_dir, tasks)),
-            commands: store.fleet().map(|fleet| Commands::new(Arc::clone(fleet))),
+            commands: store
+                .fleet()
+                .map(|fleet| Commands::new(Arc::clone(fleet), parts.metrics.commands().clone())),
             fenced: watch::Sender::new(None),
             sessions,
             parts,

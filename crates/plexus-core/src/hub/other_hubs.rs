@@ -283,7 +283,7 @@ impl Hub {
     /// Executes a command of another hub, and replies. The next hub replies to a command that this one could not reply to.
     async fn execute(self: Arc<Self>, command: CommandRow) {
         let Some(commands) = &self.commands else { return };
-        let id = command.id;
+        let (id, origin) = (command.id, command.origin.clone());
         let result = AssertUnwindSafe(Box::pin(self.result_of(command))).catch_unwind().await;
         let panicked = |_| {
             Err(Error::new(
@@ -291,7 +291,9 @@ impl Hub {
                 "internal error; see the log of the hub that executed the request",
             ))
         };
-        let reply = write_reply(result.unwrap_or_else(panicked));
+        let result = result.unwrap_or_else(panicked);
+        commands.figures().executed(&origin, &result);
+        let reply = write_reply(result);
         let replied = self.commits().retry(|| commands.fleet().reply(id, &reply));
         if self.tasks().closing().run_until_cancelled(replied).await.is_some() {
             commands.ended(id);

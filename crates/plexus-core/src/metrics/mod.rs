@@ -3,6 +3,7 @@
 //! correct after a restart. `docs/metrics.md` explains each figure.
 
 pub mod doors;
+mod hosts;
 
 use std::any::Any;
 use std::sync::atomic::AtomicU64;
@@ -11,8 +12,8 @@ use std::time::Duration;
 use plexus_agent::RunDir;
 use plexus_book::Meter;
 use plexus_protocol::ApprovalStatus;
-use plexus_store::{Committed, FeedEntry, RunRow, RunState, Store, StoreError, TurnStatus};
-use prometheus_client::encoding::text::encode;
+use plexus_store::{Committed, FeedEntry, RunRow, RunState, Store, StoreError, Tally, TurnStatus};
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -23,6 +24,8 @@ use crate::Settings;
 use crate::limits::Limit;
 use crate::metrics::doors::DoorFigures;
 use plexus_book::now;
+
+pub(crate) use hosts::CommandFigures;
 
 /// One label and its value.
 type Label = [(&'static str, &'static str); 1];
@@ -69,6 +72,7 @@ pub(crate) struct Metrics {
     worst_lag: State,
     disk_free: State,
     doors: DoorFigures,
+    commands: CommandFigures,
 }
 
 /// Raises a gauge by one until it is dropped.
@@ -111,6 +115,7 @@ impl Default for Metrics {
             worst_lag: State::default(),
             disk_free: State::default(),
             doors: DoorFigures::default(),
+            commands: CommandFigures::default(),
         };
         metrics.register();
         metrics
@@ -213,12 +218,21 @@ impl Metrics {
         &self.doors
     }
 
+    /// The commands between hubs that share a store.
+    pub(crate) fn commands(&self) -> &CommandFigures {
+        &self.commands
+    }
+
     /// All metrics, in the OpenMetrics text format, which Prometheus reads.
     pub(crate) async fn text(&self, store: &dyn Store, settings: &Settings, current: Current) -> String {
-        let (tally, lags) = tokio::join!(store.tally(), lags(store, settings));
+        let (fleet, lags) = tokio::join!(self.fleet(store), lags(store, settings));
+        let tally = match &fleet {
+            Some(fleet) => fleet.own,
+            None => store.tally().await.ok(),
+        };
         // A figure that cannot be read is NaN; the others are still shown.
         let (mut sessions, mut open, mut oldest) = (f64::NAN, f64::NAN, f64::NAN);
-        if let Ok(tally) = tally {
+        if let Some(tally) = tally {
             (sessions, open) = (tally.sessions as f64, tally.open_approvals as f64);
             oldest = tally.oldest_open.map_or(0.0, |since| now().saturating_sub(since) as f64);
         }
@@ -236,8 +250,25 @@ impl Metrics {
         self.disk_free.set(current.disk_free.map_or(f64::NAN, |free| free as f64));
         let mut text = String::new();
         // Writing to a string cannot fail.
-        let _ = encode(&mut text, &self.registry);
+        let _ = encode_registry(&mut text, &self.registry);
+        if let Some(fleet) = fleet {
+            let _ = encode_registry(&mut text, &fleet.page);
+        }
+        let _ = encode_eof(&mut text);
         text
+    }
+
+    /// The figures of all hosts; `None` for a store of a single machine.
+    async fn fleet(&self, store: &dyn Store) -> Option<FleetFigures> {
+        let fleet = store.fleet()?;
+        let mut page = Registry::with_prefix("plexus");
+        self.commands.register(&mut page);
+        let mut own = None;
+        if let (Ok(hosts), Ok(tallies)) = tokio::join!(fleet.hosts(), store.tallies()) {
+            hosts::register(&mut page, &hosts, &tallies);
+            own = tallies.into_iter().find(|(host, _)| host == fleet.host()).map(|(_, tally)| tally);
+        }
+        Some(FleetFigures { page, own })
     }
 }
 
@@ -252,6 +283,13 @@ impl Meter for Metrics {
     fn hold(&self) -> Box<dyn Any + Send> {
         Box::new(GaugeGuard::by_one(&self.held))
     }
+}
+
+/// The figures of hubs that share a store.
+struct FleetFigures {
+    page: Registry,
+    /// The sessions and approvals of this host: each hub reports its own, so that a sum over hubs counts none twice.
+    own: Option<Tally>,
 }
 
 /// Figures that only the hub knows, at the time of the request.

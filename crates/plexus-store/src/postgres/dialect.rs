@@ -31,6 +31,10 @@ pub(super) const DIALECT: Dialect = Dialect {
         slots: "SELECT h.slots, (SELECT count(*) FROM sessions s LEFT JOIN turns t ON t.session = s.id AND t.turn = s.latest_turn \
             WHERE s.host = h.name AND s.deleted_at IS NULL \
             AND (t.status = 'running' OR s.latest_turn = 0 AND s.archived_at IS NULL)) FROM hosts h WHERE h.name = ?1 AND h.slots IS NOT NULL",
+        tallies: "SELECT h.name, (SELECT count(*) FROM sessions WHERE host = h.name AND deleted_at IS NULL) AS sessions, \
+            count(a.number) AS open_approvals, (SELECT question FROM approvals WHERE number = min(a.number)) AS oldest_open \
+            FROM hosts h LEFT JOIN (approvals a JOIN sessions s ON s.id = a.session AND a.status = 'pending') ON s.host = h.name \
+            GROUP BY h.name ORDER BY h.name",
     }),
 };
 

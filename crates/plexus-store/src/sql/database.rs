@@ -109,6 +109,8 @@ pub(crate) struct HostStatements {
     pub(crate) pending_approvals: &'static str,
     /// How many slots it has and how many are in use; no row if it has no limit.
     pub(crate) slots: &'static str,
+    /// For each host, how many sessions and pending approvals it has, and the oldest of these.
+    pub(crate) tallies: &'static str,
 }
 
 /// A row of a result.

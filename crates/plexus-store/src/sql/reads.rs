@@ -18,7 +18,7 @@ use crate::rows::Stored;
 use crate::{
     ApprovalRow, BudgetRow, CallIds, CallRow, EventJson, EventRow, FeedColumns, FeedRow, FinishedRun,
     OldRecords, OpenCall, OpenFilter, PermitStream, Removable, RunKey, RunRow, SessionRow, SessionWithState,
-    Tally, TurnRow, TurnState, TurnStatus, UnfinishedCall, Verdict,
+    StoreError, Tally, TurnRow, TurnState, TurnStatus, UnfinishedCall, Verdict,
 };
 
 pub(crate) fn session(database: &dyn Database, id: SessionId) -> Stored<Option<SessionRow>> {
@@ -245,12 +245,23 @@ struct Asked {
 }
 
 pub(crate) fn tally(database: &dyn Database) -> Stored<Tally> {
-    database.only(statements::TALLY, (), |row| {
-        Ok(Tally {
-            sessions: row.get("sessions")?,
-            open_approvals: row.get("open_approvals")?,
-            oldest_open: row.get::<Option<Json<Asked>>>("oldest_open")?.map(|Json(asked)| asked.created_at),
-        })
+    database.only(statements::TALLY, (), tally_of)
+}
+
+/// By host; empty for a database of a single machine.
+pub(crate) fn tallies(database: &dyn Database) -> Stored<Vec<(HostName, Tally)>> {
+    let Some(hosts) = &database.dialect().hosts else { return Ok(Vec::new()) };
+    database.all(hosts.tallies, (), |row| {
+        let host = HostName::try_from(row.get::<String>("name")?).map_err(StoreError::Unusable)?;
+        Ok((host, tally_of(row)?))
+    })
+}
+
+fn tally_of(row: &Row<'_>) -> Stored<Tally> {
+    Ok(Tally {
+        sessions: row.get("sessions")?,
+        open_approvals: row.get("open_approvals")?,
+        oldest_open: row.get::<Option<Json<Asked>>>("oldest_open")?.map(|Json(asked)| asked.created_at),
     })
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use plexus_protocol::arbor::{Node, NodeSummary, TreeSummary};
 use plexus_protocol::audit::{AuditHead, AuditRow};
-use plexus_protocol::{ApprovalId, NodeId, SessionId, TemplateName, TreeId, UnixSeconds};
+use plexus_protocol::{ApprovalId, HostName, NodeId, SessionId, TemplateName, TreeId, UnixSeconds};
 
 use super::readers::Readers;
 use super::row_readers::RowReaders;
@@ -231,6 +231,10 @@ impl Store for SqlStore {
 
     async fn tally(&self) -> Result<Tally, StoreError> {
         self.readers.read(reads::tally).await
+    }
+
+    async fn tallies(&self) -> Result<Vec<(HostName, Tally)>, StoreError> {
+        self.readers.read(reads::tallies).await
     }
 
     async fn old_records(
