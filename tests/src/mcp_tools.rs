@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
 use anyhow::Context as _;
+use serde_json::Value;
 use tokio::process::Command;
 
 use crate::{LIMIT, cached};
@@ -12,6 +13,12 @@ use crate::{LIMIT, cached};
 const LOCK_FILE: &str = include_str!("../conformance/package-lock.json");
 const CONFORMANCE: &str = "@modelcontextprotocol/conformance/dist/index.js";
 const INSPECTOR: &str = "@modelcontextprotocol/inspector/clients/launcher/build/index.js";
+
+/// Prints the documents of a YAML text as JSON. Its arguments are the module of the parser and the text.
+const YAML: &str = "const [path, text] = process.argv.slice(1); \
+    const documents = require(path).parseAllDocuments(text, {merge: true}); \
+    documents.flatMap((document) => document.errors).forEach((error) => { throw error; }); \
+    console.log(JSON.stringify(documents.map((document) => document.toJS())));";
 
 /// The MCP programs, and their Node.
 #[derive(Debug, Clone)]
@@ -57,6 +64,18 @@ impl McpTools {
     /// If it cannot be started or does not exit in time.
     pub async fn inspector(&self, home: &Path, args: &[&str]) -> anyhow::Result<Output> {
         self.run(home, &[INSPECTOR, "--cli"], args).await
+    }
+
+    /// Reads the documents of a YAML file, with the parser that these programs use.
+    ///
+    /// # Errors
+    /// If the text is not YAML.
+    pub fn yaml(&self, text: &str) -> anyhow::Result<Value> {
+        let mut node = std::process::Command::new(self.node());
+        node.args(["--eval", YAML, "--"]).arg(self.modules.join("yaml")).arg(text).env_clear();
+        let output = node.output().context("node")?;
+        anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Ok(serde_json::from_slice(&output.stdout)?)
     }
 
     async fn run(&self, home: &Path, program: &[&str], args: &[&str]) -> anyhow::Result<Output> {

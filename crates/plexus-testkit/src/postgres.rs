@@ -162,6 +162,30 @@ impl Postgres {
         self.dir.join(format!(".s.PGSQL.{}", self.port))
     }
 
+    /// Dumps a database to a file, as a backup does.
+    ///
+    /// # Errors
+    /// If `pg_dump` fails.
+    pub fn dump(&self, database: &str, file: &Path) -> anyhow::Result<()> {
+        self.run("pg_dump", &["--format=custom", "--dbname", database, "--file"], file)
+    }
+
+    /// Restores a dump into an empty database.
+    ///
+    /// # Errors
+    /// If `pg_restore` fails.
+    pub fn restore(&self, file: &Path, database: &str) -> anyhow::Result<()> {
+        self.run("pg_restore", &["--exit-on-error", "--dbname", database], file)
+    }
+
+    fn run(&self, program: &str, args: &[&str], file: &Path) -> anyhow::Result<()> {
+        let mut command = Command::new(self.programs.join(program));
+        command.env_clear().arg("--host").arg(&self.dir).args(["--port", &self.port.to_string()]);
+        let output = command.arg("--username=plexus").args(args).arg(file).output()?;
+        ensure!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(())
+    }
+
     /// Executes SQL in a database, as the owner of the server. Returns what it prints.
     ///
     /// # Errors

@@ -1,6 +1,8 @@
 //! Several hubs on one PostgreSQL database, each with a data directory and agents of its own, as on several machines.
 
+mod backup;
 mod clocks;
+mod examples;
 mod failover;
 mod hub_killed;
 mod lost_host;
