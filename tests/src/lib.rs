@@ -15,6 +15,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use plexus_testkit::hub_process::{HubOptions, HubProcess};
 use plexus_testkit::model::ScriptedModel;
+use plexus_testkit::network::{Forward, Machine};
 use plexus_testkit::rpc::{CallError, Door, McpClient, Rpc};
 use plexus_testkit::{clean_env, require_claude};
 use serde_json::{Value, json};
@@ -61,6 +62,8 @@ pub struct Setup {
     pub parent_dir: Option<PathBuf>,
     /// A saved data directory of an earlier hub. The world starts with a copy of it.
     pub saved: Option<PathBuf>,
+    /// The machine of the hub, if not that of the test.
+    pub machine: Option<Machine>,
 }
 
 impl Setup {
@@ -70,7 +73,8 @@ impl Setup {
     }
 
     fn of(cli: Option<&'static str>, channel: Channel, door: DoorKind) -> Self {
-        Self { cli, channel, door, config: String::new(), env: Vec::new(), parent_dir: None, saved: None }
+        let config = String::new();
+        Self { cli, channel, door, config, env: Vec::new(), parent_dir: None, saved: None, machine: None }
     }
 
     /// A setup with the scripted agent, on the control channel, over `/rpc`.
@@ -122,11 +126,27 @@ impl Setup {
         env.push(("SCRIPTED_AGENT_LOG".to_owned(), log.display().to_string()));
         env.extend(self.env.iter().cloned());
         env.push(("PLEXUS_LOG".to_owned(), "plexus=debug,info".to_owned()));
-        let hub =
-            HubProcess::start(HubOptions { data_dir: data, claude, extra_args: Vec::new(), env }).await?;
+        let options = HubOptions { data_dir: data, claude, extra_args: Vec::new(), env };
+        let mut cables = Vec::new();
+        let hub = match &self.machine {
+            None => HubProcess::start(options).await?,
+            Some(machine) => {
+                cables.push(machine.offer(address(&model.url())?)?);
+                let program = dir.path().join("plexus");
+                machine.wrap(&plexus_testkit::binaries::plexus()?, &program)?;
+                let hub = HubProcess::start_program(program, options).await?;
+                cables.push(machine.reach(address(hub.url())?)?);
+                hub
+            }
+        };
         let door = open_door(&hub, self.door).await?;
-        Ok(World { hub, model, door, setup: self, work, home, log, dir })
+        Ok(World { hub, model, door, setup: self, work, home, log, _cables: cables, dir })
     }
+}
+
+/// The address in a URL.
+fn address(url: &str) -> anyhow::Result<std::net::SocketAddr> {
+    Ok(url.strip_prefix("http://").context("HTTP")?.parse()?)
 }
 
 async fn open_door(hub: &HubProcess, kind: DoorKind) -> anyhow::Result<Box<dyn Door>> {
@@ -153,6 +173,8 @@ pub struct World {
     pub home: PathBuf,
     /// The log of the scripted agents: one line per call that ran.
     pub log: PathBuf,
+    /// The connections between the test and the hub's machine, if the hub has one of its own.
+    _cables: Vec<Forward>,
     /// The directory that contains all the others.
     dir: TempDir,
 }

@@ -50,7 +50,11 @@ impl HubProcess {
         Self::start_program(crate::binaries::plexus()?, options).await
     }
 
-    async fn start_program(program: PathBuf, options: HubOptions) -> anyhow::Result<Self> {
+    /// Starts a hub with a program that starts `plexus`.
+    ///
+    /// # Errors
+    /// As [`HubProcess::start`].
+    pub async fn start_program(program: PathBuf, options: HubOptions) -> anyhow::Result<Self> {
         let stderr = Arc::new(Mutex::new(String::new()));
         let mut child = serve(&program, &options)?;
         let pid = child.id().context("the hub has no pid")?;

@@ -12,6 +12,7 @@ pub mod forward;
 pub mod hub_process;
 pub mod impostor;
 pub mod model;
+pub mod network;
 pub mod picture;
 pub mod postgres;
 pub mod pty;

@@ -11,7 +11,7 @@ fn touches(file: &str) -> String {
 }
 
 /// Waits until a host has this state.
-async fn host_is(world: &World, host: &str, state: &str) -> anyhow::Result<()> {
+pub(super) async fn host_is(world: &World, host: &str, state: &str) -> anyhow::Result<()> {
     let reached = async {
         loop {
             let hosts = world.call("host.list", json!({})).await?["hosts"].clone();

@@ -8,6 +8,7 @@ mod hub_killed;
 mod lost_host;
 mod metrics;
 mod migrate;
+mod namespaces;
 mod one_inbox;
 mod placement;
 mod trees;
