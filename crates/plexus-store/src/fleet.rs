@@ -12,13 +12,16 @@ use plexus_protocol::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Committed, StoreError};
+use crate::{Committed, HostRoles, StoreError};
 
 /// The hubs that share a database, as one of them sees them.
 #[async_trait]
 pub trait Fleet: Send + Sync + 'static {
     /// The host of this hub.
     fn host(&self) -> &HostName;
+
+    /// The roles of hosts in the database.
+    fn roles(&self) -> &dyn HostRoles;
 
     /// Keeps the connection and renews the lease of this host. Returns when this hub can never write again.
     async fn run(&self) -> Fenced;

@@ -12,6 +12,7 @@ mod domain;
 mod files;
 mod fleet;
 mod history;
+mod host_roles;
 #[cfg(any(test, feature = "memory"))]
 mod memory;
 pub mod migrate;
@@ -46,6 +47,7 @@ pub use history::{
     ApprovalSpan, AuditBound, AuditFact, AuditFacts, CallCount, EndedTurn, History, Period, SessionParent,
     SpanEnd,
 };
+pub use host_roles::{Admission, HostAccess, HostRoles, Role, RoleError};
 #[cfg(any(test, feature = "memory"))]
 pub use memory::MemoryStore;
 pub(crate) use model::FeedColumns;

@@ -191,9 +191,17 @@ impl Postgres {
     /// # Errors
     /// If a statement fails.
     pub fn psql(&self, database: &str, sql: &str) -> anyhow::Result<String> {
+        self.psql_as("plexus", database, sql)
+    }
+
+    /// Executes SQL in a database, as this role. Returns what it prints.
+    ///
+    /// # Errors
+    /// If a statement fails.
+    pub fn psql_as(&self, role: &str, database: &str, sql: &str) -> anyhow::Result<String> {
         let mut psql = Command::new(self.programs.join("psql"));
         psql.env_clear().arg("--host").arg(&self.dir).args(["--port", &self.port.to_string()]);
-        psql.args(["--username=plexus", "--no-psqlrc", "--quiet"]);
+        psql.args(["--username", role, "--no-psqlrc", "--quiet"]);
         psql.args([
             "--tuples-only",
             "--no-align",

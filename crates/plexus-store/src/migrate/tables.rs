@@ -59,6 +59,8 @@ const ONLY_POSTGRES: &[&str] = &[
     "schema_version",
     "writer",
     "hosts",
+    "host_roles",
+    "host_ancestors",
     "leases",
     "commits",
     "presence",
@@ -76,6 +78,10 @@ pub(crate) struct OwnColumn {
 
 /// Whether the search index contains the node. SQLite finds that out in another way.
 pub(crate) const INDEXED: OwnColumn = OwnColumn { table: "nodes", column: "indexed" };
+/// The host whose role has written an audit entry. Only a database that hosts share has roles.
+pub(crate) const AUDIT_HOST: OwnColumn = OwnColumn { table: "audit", column: "host" };
+/// The columns that SQLite does not have.
+const ONLY_POSTGRES_COLUMNS: &[OwnColumn] = &[INDEXED, AUDIT_HOST];
 /// The host of a session, which is NULL in SQLite.
 pub(crate) const HOST: OwnColumn = OwnColumn { table: "sessions", column: "host" };
 
@@ -111,7 +117,10 @@ pub(crate) fn check(sqlite: &Catalog, postgres: &Catalog) -> Result<(), String> 
     for table in known {
         let columns_of = |catalog: &Catalog| {
             let mut columns = catalog.get(table).cloned().unwrap_or_default();
-            columns.retain(|column| !(table == INDEXED.table && column == INDEXED.column));
+            let is_own = |column: &String| {
+                ONLY_POSTGRES_COLUMNS.iter().any(|own| own.table == table && own.column == *column)
+            };
+            columns.retain(|column| !is_own(column));
             columns.sort_unstable();
             columns
         };

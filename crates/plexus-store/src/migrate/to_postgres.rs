@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::copy::{Progress, check_count, check_schemas, copy_tables};
-use super::tables::{HOST, INDEXED, SEARCH_INDEX};
+use super::tables::{AUDIT_HOST, HOST, INDEXED, SEARCH_INDEX};
 use super::{MigrateError, Migration, MigrationNote, Moved, Observer, Step, at};
 use crate::postgres::{Ending, PgMigration};
 use crate::rows::Stored;
@@ -74,6 +74,7 @@ fn copy(migration: &Migration<'_>, file: &Path, observer: &mut dyn Observer) -> 
     let replaced = [
         (&HOST, format!("'{}'", migration.host.name.as_str().replace('\'', "''"))),
         (&INDEXED, "1".to_owned()),
+        (&AUDIT_HOST, "NULL".to_owned()),
     ];
     let rows = copy_tables(&sqlite, postgres.tables(), &replaced, &mut progress)?;
     index(&sqlite, &postgres, &mut progress)?;

@@ -8,13 +8,16 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 use std::str::FromStr as _;
 
-use percent_encoding::{percent_decode, percent_decode_str};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_decode_str, utf8_percent_encode};
 use thiserror::Error;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
 /// The port of an address without one.
 const DEFAULT_PORT: u16 = 5432;
+
+/// The characters that are encoded in a user name.
+const USER: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
 /// The address of a PostgreSQL database, and the files that may contain its password. Its debug output hides the password.
 #[derive(Debug, Clone)]
@@ -24,6 +27,8 @@ pub struct PostgresAddress {
     pub(super) password_file: Option<PathBuf>,
     pub(super) pgpass: Option<PathBuf>,
     reach: Reach,
+    /// The address without user and password, and without parameters that hold for one user.
+    place: String,
 }
 
 /// Why an address cannot be used. No text contains a part of the address that may be a password.
@@ -168,7 +173,17 @@ impl PostgresAddress {
             Encryption::IfSupported(_) => SslMode::Prefer,
             Encryption::Required(_) => SslMode::Require,
         });
-        Ok(Self { config, encryption, password_file: None, pgpass: None, reach })
+        Ok(Self { config, encryption, password_file: None, pgpass: None, reach, place: place(url) })
+    }
+
+    /// The address of the same database for another user, without a password.
+    pub(super) fn for_user(&self, user: &str) -> String {
+        format!("postgres://{}@{}", utf8_percent_encode(user, USER), self.place)
+    }
+
+    /// Whether the address is valid on this machine only.
+    pub(super) fn is_local(&self) -> bool {
+        self.reach != Reach::Network
     }
 
     /// Uses the password in this file if the address contains none.
@@ -292,6 +307,20 @@ fn split(url: &str) -> Result<(SslParameters, String), AddressError> {
         }
     }
     Ok((ssl, format!("postgres://{place}?{}", others.join("&"))))
+}
+
+/// The parts of a valid address that do not depend on the user.
+fn place(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let rest = rest.split_once('@').map_or(rest, |(_, behind)| behind);
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let is_shared = |parameter: &&str| {
+        let name = parameter.split('=').next().unwrap_or_default();
+        let name = percent_decode_str(name).decode_utf8_lossy();
+        !["", "user", "password", "sslcert", "sslkey"].contains(&&*name)
+    };
+    let shared: Vec<&str> = query.split('&').filter(is_shared).collect();
+    if shared.is_empty() { place.to_owned() } else { format!("{place}?{}", shared.join("&")) }
 }
 
 impl SslParameters {

@@ -18,6 +18,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, Statement};
 
 use super::columns::{Encoded, PgRow};
@@ -28,7 +29,7 @@ use super::membership::{Fenced, Membership};
 use crate::rows::Stored;
 use crate::sql::columns::{Json, ToColumn};
 use crate::sql::{CommitError, Database, Dialect, EachRow, Row};
-use crate::{Changed, Committed, StoreError};
+use crate::{Changed, Committed, Role, StoreError};
 
 /// How long the database may take to answer a statement before the connection counts as lost.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -84,6 +85,7 @@ pub(super) struct PgConnection {
     /// The latest transaction that writes.
     transaction: RefCell<Fenced>,
     answer_timeout: Duration,
+    content_scope: String,
 }
 
 impl PgConnection {
@@ -97,8 +99,10 @@ impl PgConnection {
         connector: &Connector,
         setup: &str,
         membership: Arc<Membership>,
+        role: Role,
     ) -> Result<Self, StoreError> {
-        Ok(Self { membership: Some(membership), ..Self::open(connector, setup)? })
+        let content_scope = role.content_scope(&membership.host);
+        Ok(Self { membership: Some(membership), content_scope, ..Self::open(connector, setup)? })
     }
 
     /// Connects for statements that may take long.
@@ -130,6 +134,7 @@ impl PgConnection {
             membership: None,
             transaction: RefCell::default(),
             answer_timeout,
+            content_scope: String::new(),
         })
     }
 
@@ -170,6 +175,10 @@ impl PgConnection {
         }
         // After these errors a retry cannot succeed: bad data, a violated constraint, wrong SQL, a limit of PostgreSQL.
         match error.code().and_then(|code| code.code().get(..2)) {
+            _ if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => StoreError::Unusable(format!(
+                "the role of this host is not allowed to do this; use a hub whose role owns the tables ({})",
+                describe(error)
+            )),
             Some("22" | "23" | "42" | "54") => StoreError::Unusable(describe(error)),
             _ => StoreError::Unavailable(describe(error)),
         }
@@ -302,6 +311,10 @@ impl Database for PgConnection {
             tokio::task::yield_now().await;
         });
         !self.lost.get() && !self.client.is_closed()
+    }
+
+    fn content_scope(&self) -> &str {
+        &self.content_scope
     }
 
     fn dialect(&self) -> &'static Dialect {

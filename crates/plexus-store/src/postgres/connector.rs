@@ -15,6 +15,7 @@ pub(super) type PgTask = Connection<Socket, TlsStream>;
 pub(super) struct Connector {
     config: Config,
     tls: TlsSetup,
+    pub(super) address: PostgresAddress,
 }
 
 impl Connector {
@@ -31,7 +32,7 @@ impl Connector {
         if let Some(weakness) = address.weakness() {
             tracing::warn!("{weakness}");
         }
-        Ok(Self { config, tls })
+        Ok(Self { config, tls, address: address.clone() })
     }
 
     pub(super) async fn connect(&self) -> Result<(Client, PgTask), Error> {

@@ -22,11 +22,11 @@ use tokio_postgres::{AsyncMessage, Client, Error, Row};
 use super::connector::{Connector, PgTask};
 use super::errors::describe;
 use super::membership::Membership;
-use crate::StoreError;
 use crate::fleet::{
     Capacity, Changed, CommandRow, CommandState, Fenced, Fleet, HostRow, HostState, NewCommand, News,
     RemoteCommits, Sent, Wake,
 };
+use crate::{HostRoles, Role, StoreError};
 
 /// How often the lease is renewed.
 const HEARTBEAT: Duration = Duration::from_secs(2);
@@ -98,7 +98,8 @@ const WITHDRAW: &str = "DELETE FROM commands WHERE id = $1 AND origin = $2 AND t
 
 /// The fleet, as the hub of one host sees it.
 pub(super) struct PgFleet {
-    connector: Connector,
+    pub(super) connector: Connector,
+    pub(super) role: Role,
     membership: Arc<Membership>,
     client: watch::Sender<Option<Arc<Client>>>,
     /// The process of the server behind the connection: its messages come back to this hub.
@@ -115,9 +116,10 @@ pub(super) struct PgFleet {
 }
 
 impl PgFleet {
-    pub(super) fn new(connector: Connector, membership: Arc<Membership>) -> Self {
+    pub(super) fn new(connector: Connector, membership: Arc<Membership>, role: Role) -> Self {
         Self {
             connector,
+            role,
             membership,
             client: watch::Sender::new(None),
             process: AtomicI32::new(0),
@@ -208,14 +210,18 @@ impl PgFleet {
         loop {
             let renewed = self
                 .perform(async |client| {
-                    client.execute(RENEW, &[&self.name(), &self.epoch(), &LEASE_MS]).await?;
+                    // A role that was stopped can only read the state.
+                    if let Err(error) = client.execute(RENEW, &[&self.name(), &self.epoch(), &LEASE_MS]).await
+                    {
+                        tracing::debug!(error = describe(&error), "the lease of this host was not renewed");
+                    }
                     client.query_opt(OWN_STATE, &[&self.name()]).await
                 })
                 .await;
             match renewed.and_then(|row| self.fenced(row.as_ref())) {
                 Ok(None) => {}
                 Ok(Some(fenced)) => return fenced,
-                Err(error) => tracing::debug!(%error, "the lease of this host was not renewed"),
+                Err(error) => tracing::debug!(%error, "the state of this host was not read"),
             }
             sleep(HEARTBEAT).await;
         }
@@ -286,7 +292,7 @@ impl PgFleet {
     }
 
     /// Performs a request on the connection.
-    async fn perform<T>(
+    pub(super) async fn perform<T>(
         &self,
         request: impl AsyncFnOnce(&Client) -> Result<T, Error>,
     ) -> Result<T, StoreError> {
@@ -320,6 +326,10 @@ impl PgFleet {
 impl Fleet for PgFleet {
     fn host(&self) -> &HostName {
         &self.membership.host
+    }
+
+    fn roles(&self) -> &dyn HostRoles {
+        self
     }
 
     async fn run(&self) -> Fenced {

@@ -32,6 +32,8 @@ pub struct Host {
 pub(super) const LOCK: &str = "SELECT number FROM writer FOR UPDATE";
 const FENCE: &str = "UPDATE hosts SET last_commit = ?1, commits = commits + 1 WHERE name = ?2 AND epoch = ?3 AND state NOT IN ('lost', 'removed') AND last_commit = ?4 \
     RETURNING (SELECT number FROM writer), commits";
+/// Adds the host, or raises its epoch. A host with a role of its own cannot change its row in another way.
+const JOIN: &str = "SELECT join_host(?1, ?2, ?3, ?4, ?5)";
 const ROW: &str = "SELECT machine, epoch, state, last_commit, commits FROM hosts WHERE name = ?1";
 
 /// The membership that this hub has.
@@ -123,8 +125,7 @@ impl Membership {
                     _ if counted == Counted::Anything => "rolled_back",
                     other => other,
                 };
-                let raise = "UPDATE hosts SET epoch = epoch + 1, machine = ?3, version = ?2, state = ?4 WHERE name = ?1";
-                database.run(raise, (name, env!("CARGO_PKG_VERSION"), &host.machine, state))?;
+                database.run(JOIN, (name, &host.machine, env!("CARGO_PKG_VERSION"), Some(state), ""))?;
                 let is_complete = !matches!(counted, Counted::AtLeast(least) if commits < least);
                 (epoch + 1, is_complete.then_some(last_commit))
             }
@@ -136,9 +137,7 @@ impl Membership {
             }
             None => {
                 let first = Uuid::new_v4().to_string();
-                let add = "INSERT INTO hosts (name, machine, epoch, last_commit, version, joined_at) \
-                           VALUES (?1, ?2, 1, ?3, ?4, (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT)";
-                database.run(add, (name, &host.machine, &first, env!("CARGO_PKG_VERSION")))?;
+                database.run(JOIN, (name, &host.machine, env!("CARGO_PKG_VERSION"), None::<&str>, &first))?;
                 (1, Some(first))
             }
         };

@@ -16,6 +16,7 @@ mod fleet;
 mod membership;
 mod migration;
 mod password;
+mod roles;
 mod schema;
 mod secret_file;
 mod text;
@@ -34,8 +35,8 @@ pub use address::{AddressError, PostgresAddress};
 pub use membership::Host;
 pub(crate) use migration::{Ending, PgMigration};
 
-use crate::StoreError;
 use crate::sql::{Connection, Source, SqlStore, panicked};
+use crate::{Role, StoreError};
 
 /// All tables are in a schema of their own. Every text of the statements is written for these settings.
 ///
@@ -43,10 +44,14 @@ use crate::sql::{Connection, Source, SqlStore, panicked};
 /// table for ever. So it must not read whole tables where an index exists.
 ///
 /// The limits are shorter than the time that a connection waits for an answer. So a transaction of a connection that was lost does not hold its locks for long.
-const SETUP: &str = "SET search_path = plexus; SET synchronous_commit = on; SET lock_timeout = '10s'; SET statement_timeout = '20s'; \
+const SETUP: &str = "SET synchronous_commit = on; SET lock_timeout = '10s'; SET statement_timeout = '20s'; \
     SET idle_in_transaction_session_timeout = '5s'; SET enable_seqscan = off; SET jit = off";
 /// For the connection that joins: its statements may take long.
 const JOIN: &str = "SET search_path = plexus; SET synchronous_commit = on";
+/// Where the statements of the hub find their tables.
+const OWNERS_TABLES: &str = "SET search_path = plexus";
+/// The same for a role that does not own the schema: it has a view of `sessions`.
+const RUNNERS_TABLES: &str = "SET search_path = plexus_host, plexus";
 const READ_ONLY: &str = "SET default_transaction_read_only = on";
 
 impl SqlStore {
@@ -58,7 +63,8 @@ impl SqlStore {
     pub fn postgres(address: &PostgresAddress, host: &Host) -> Result<Self, StoreError> {
         let start = || {
             let database = PgDatabase::prepare(address, host)?;
-            let fleet = PgFleet::new(database.connector.clone(), Arc::clone(&database.membership));
+            let fleet =
+                PgFleet::new(database.connector.clone(), Arc::clone(&database.membership), database.role);
             Ok(Self::start(Arc::new(database))?.with_fleet(Arc::new(fleet)))
         };
         // A thread of a runtime cannot wait for another runtime.
@@ -71,22 +77,31 @@ struct PgDatabase {
     connector: Connector,
     name: String,
     membership: Arc<Membership>,
+    role: Role,
 }
 
 impl PgDatabase {
     fn prepare(address: &PostgresAddress, host: &Host) -> Result<Self, StoreError> {
         let name = address.name();
         let connector = Connector::new(address).map_err(|error| named(&name, error))?;
-        let joined = join(&connector, host).map_err(|error| named(&name, error))?;
-        Ok(Self { connector, name, membership: Arc::new(joined) })
+        let (joined, role) = join(&connector, host).map_err(|error| named(&name, error))?;
+        Ok(Self { connector, name, membership: Arc::new(joined), role })
+    }
+
+    fn setup(&self) -> String {
+        match self.role {
+            Role::Owner => format!("{OWNERS_TABLES}; {SETUP}"),
+            Role::Runner => format!("{RUNNERS_TABLES}; {SETUP}"),
+        }
     }
 }
 
-fn join(connector: &Connector, host: &Host) -> Result<Membership, StoreError> {
+fn join(connector: &Connector, host: &Host) -> Result<(Membership, Role), StoreError> {
     let connection = PgConnection::open_patient(connector, JOIN)?;
     durability::check(&connection)?;
     schema::migrate(&connection)?;
-    Membership::join(&connection, host)
+    let role = Role::of(&connection, &host.name)?;
+    Ok((Membership::join(&connection, host)?, role))
 }
 
 /// Adds the name of the database to an error that a user has to repair.
@@ -100,11 +115,14 @@ fn named(database: &str, error: StoreError) -> StoreError {
 impl Source for PgDatabase {
     fn writer(&self) -> Result<Connection, StoreError> {
         let membership = Arc::clone(&self.membership);
-        Ok(Box::new(PgConnection::open_writer(&self.connector, SETUP, membership).map_err(later)?))
+        let connection = PgConnection::open_writer(&self.connector, &self.setup(), membership, self.role);
+        Ok(Box::new(connection.map_err(later)?))
     }
 
     fn reader(&self) -> Result<Connection, StoreError> {
-        Ok(Box::new(PgConnection::open(&self.connector, &format!("{SETUP}; {READ_ONLY}")).map_err(later)?))
+        Ok(Box::new(
+            PgConnection::open(&self.connector, &format!("{}; {READ_ONLY}", self.setup())).map_err(later)?,
+        ))
     }
 
     fn was_committed(&self, transaction: &str) -> Result<bool, StoreError> {

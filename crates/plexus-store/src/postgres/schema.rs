@@ -24,6 +24,7 @@ const THIS: Release = Release {
         include_str!("schema.sql"),
         include_str!("migrations/0002.sql"),
         include_str!("migrations/0003.sql"),
+        include_str!("host_roles.sql"),
     ],
     // No release has used PostgreSQL yet. When one is made, this becomes its version.
     oldest: 1,
@@ -32,6 +33,9 @@ const THIS: Release = Release {
 
 /// The version of the schema that this release was written for.
 pub(super) const VERSION: u64 = THIS.version();
+
+/// Creates or replaces the view of sessions for hosts with a role of their own.
+pub(super) const HOST_VIEW: &str = include_str!("host_view.sql");
 
 /// The version from which `schema_version` and `hosts` have the columns for the versions of hubs.
 const WITH_OVERLAP: u64 = 3;
@@ -92,11 +96,23 @@ impl Release {
         database: &dyn Database,
         version: u64,
     ) -> Result<(), StoreError> {
+        let owns = "SELECT pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = 'plexus'";
+        if !database.value::<bool>(owns, ())? {
+            return Err(StoreError::Unusable(format!(
+                "was migrated by an older Plexus (store version {version}; this Plexus {} needs {}): start a hub of this version first whose role owns the \
+                 database",
+                self.plexus,
+                self.version()
+            )));
+        }
         if version >= WITH_OVERLAP {
             self.check_connected_hubs(database)?;
         }
         for step in self.steps.iter().skip(usize::try_from(version).unwrap_or(usize::MAX)) {
             connection.batch(step)?;
+        }
+        if database.value::<bool>("SELECT to_regnamespace('plexus_host') IS NOT NULL", ())? {
+            connection.batch(HOST_VIEW)?;
         }
         // A hub that is too old, and that nobody can see, must not write any more. The next one of its host refuses to start.
         database.run("UPDATE hosts SET epoch = epoch + 1 WHERE schema_version < ?1", [self.oldest])?;
@@ -154,12 +170,12 @@ mod tests {
     const LATER: &str = "ALTER TABLE hosts ADD COLUMN later TEXT";
     const LATER_STILL: &str = "ALTER TABLE hosts ADD COLUMN later_still TEXT";
     const NEXT: Release = Release {
-        steps: &[THIS.steps[0], THIS.steps[1], THIS.steps[2], LATER],
+        steps: &[THIS.steps[0], THIS.steps[1], THIS.steps[2], THIS.steps[3], LATER],
         oldest: VERSION,
         plexus: "next",
     };
     const AFTER_NEXT: Release = Release {
-        steps: &[THIS.steps[0], THIS.steps[1], THIS.steps[2], LATER, LATER_STILL],
+        steps: &[THIS.steps[0], THIS.steps[1], THIS.steps[2], THIS.steps[3], LATER, LATER_STILL],
         oldest: VERSION + 1,
         plexus: "after-next",
     };
@@ -231,7 +247,7 @@ mod tests {
         NEXT.migrate(&connection).unwrap();
         let refused = refusal(migrate(&connection));
         for part in
-            ["Plexus after-next", "store version 5", "this one has 3", "update Plexus on this machine"]
+            ["Plexus after-next", "store version 6", "this one has 4", "update Plexus on this machine"]
         {
             assert!(refused.contains(part), "{part}: {refused}");
         }

@@ -53,8 +53,9 @@ impl Chain {
 
 /// The last entry.
 pub(crate) fn head(database: &dyn Database) -> Stored<AuditHead> {
-    let last = database
-        .one(statements::AUDIT_HEAD, (), |row| Ok(AuditHead { number: row.get(0)?, hash: row.get(1)? }))?;
+    let last = database.one(database.dialect().audit_head, (), |row| {
+        Ok(AuditHead { number: row.get(0)?, hash: row.get(1)? })
+    })?;
     Ok(last.unwrap_or_else(AuditHead::start))
 }
 

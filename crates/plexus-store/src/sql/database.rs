@@ -50,6 +50,11 @@ pub(crate) trait Database {
         true
     }
 
+    /// What the hash of a long text begins with. Equal texts are stored once per scope.
+    fn content_scope(&self) -> &str {
+        ""
+    }
+
     /// The statements that each database writes in its own way.
     fn dialect(&self) -> &'static Dialect;
 }
@@ -77,6 +82,12 @@ pub(crate) type EachRow<'a> = dyn FnMut(&Row<'_>) -> Stored<ControlFlow<()>> + '
 pub(crate) struct Dialect {
     /// Begins a transaction that only reads: all its statements see the same state.
     pub(crate) begin_snapshot: &'static str,
+    /// The number and the hash of the last audit entry.
+    pub(crate) audit_head: &'static str,
+    /// The ordinal of the next tree.
+    pub(crate) next_tree: &'static str,
+    /// How many events turn `?2` of session `?1` has.
+    pub(crate) event_count: &'static str,
     /// How many audit entries were written, including those that someone has removed.
     pub(crate) written_audit_entries: &'static str,
     /// The nodes that contain words: `?1` the words, `?2` the tree or null, `?3` the node before which they are, `?4` how many.
@@ -105,6 +116,8 @@ pub(crate) struct HostStatements {
     pub(crate) fence: &'static str,
     /// Its sessions that are not deleted, oldest first.
     pub(crate) sessions: &'static str,
+    /// The run with token hash `?2` that has not ended. A hub accepts only the agents of its own host.
+    pub(crate) run_of_token: &'static str,
     /// Its pending approvals, oldest first.
     pub(crate) pending_approvals: &'static str,
     /// How many slots it has and how many are in use; no row if it has no limit.

@@ -125,8 +125,15 @@ pub(crate) fn open_runs(database: &dyn Database, host: Option<&HostName>) -> Sto
     database.all(statements::OPEN_RUNS, [host.map(HostName::as_str)], run_row)
 }
 
-pub(crate) fn run_of_token(database: &dyn Database, token_hash: &str) -> Stored<Option<RunRow>> {
-    database.one(statements::RUN_OF_TOKEN, [token_hash], run_row)
+pub(crate) fn run_of_token(
+    database: &dyn Database,
+    token_hash: &str,
+    host: Option<&HostName>,
+) -> Stored<Option<RunRow>> {
+    match (host, &database.dialect().hosts) {
+        (Some(host), Some(hosts)) => database.one(hosts.run_of_token, (host.as_str(), token_hash), run_row),
+        _ => database.one(statements::RUN_OF_TOKEN, [token_hash], run_row),
+    }
 }
 
 pub(crate) fn turn(database: &dyn Database, session: SessionId, turn: u64) -> Stored<Option<TurnRow>> {
@@ -155,7 +162,7 @@ pub(crate) fn events(
 }
 
 pub(crate) fn event_count(database: &dyn Database, session: SessionId, turn: u64) -> Stored<u64> {
-    database.value(statements::EVENT_COUNT, (Text(session), int(turn)))
+    database.value(database.dialect().event_count, (Text(session), int(turn)))
 }
 
 pub(crate) fn approval(database: &dyn Database, id: ApprovalId) -> Stored<Option<ApprovalRow>> {

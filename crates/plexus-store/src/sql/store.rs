@@ -142,8 +142,8 @@ impl Store for SqlStore {
     }
 
     async fn run_of_token(&self, token_hash: &str) -> Result<Option<RunRow>, StoreError> {
-        let token_hash = token_hash.to_owned();
-        self.row_readers.read(move |database| reads::run_of_token(database, &token_hash)).await
+        let (token_hash, host) = (token_hash.to_owned(), self.source.host().cloned());
+        self.row_readers.read(move |database| reads::run_of_token(database, &token_hash, host.as_ref())).await
     }
 
     async fn rules(&self) -> Result<RulesInForce, StoreError> {

@@ -8,11 +8,14 @@ use rusqlite::{Connection, Statement};
 use crate::node_text::spaced;
 use crate::rows::Stored;
 use crate::sql::columns::{Column, Param, ToColumn};
-use crate::sql::statements::nodes;
+use crate::sql::statements::{self, nodes};
 use crate::sql::{ColumnRef, Columns, CommitError, Database, Dialect, EachRow, Row};
 
 pub(crate) const DIALECT: Dialect = Dialect {
     begin_snapshot: "BEGIN",
+    audit_head: statements::AUDIT_HEAD,
+    next_tree: statements::NEXT_TREE,
+    event_count: statements::EVENT_COUNT,
     written_audit_entries: "SELECT seq FROM sqlite_sequence WHERE name = 'audit'",
     search: SEARCH,
     search_words: phrases,

@@ -32,7 +32,7 @@ struct LongText {
 
 impl NodeRows for SqlRows<'_> {
     fn insert_tree(&mut self, tree: TreeId, root: NodeId, at: UnixSeconds) -> Stored<()> {
-        let ordinal: u64 = self.value(statements::NEXT_TREE, ())?;
+        let ordinal: u64 = self.value(self.database.dialect().next_tree, ())?;
         self.write(
             "INSERT INTO trees (id, created_at, ordinal, nodes) VALUES (?1, ?2, ?3, 1)",
             (Text(tree), at, ordinal),
@@ -141,8 +141,9 @@ impl SqlRows<'_> {
 
     fn insert_long_texts(&self, node: u64, long: &[LongText]) -> Stored<()> {
         for LongText { place, text } in long {
-            let hash: String =
-                Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+            let digest = Sha256::digest(text.as_bytes());
+            let mut hash = self.database.content_scope().to_owned();
+            hash.extend(digest.iter().map(|byte| format!("{byte:02x}")));
             self.write(
                 "INSERT INTO contents (hash, body, uses) VALUES (?1, ?2, 1) ON CONFLICT (hash) DO UPDATE SET uses = contents.uses + 1",
                 (&hash, text),
