@@ -1307,6 +1307,10 @@ export interface Methods {
     params: Record<string, never>;
     result: { type: 'ok' };
   };
+  'host.add': {
+    params: { host: HostName; renew?: boolean };
+    result: { type: 'ok'; host: HostName; url: string; password: string; local: boolean };
+  };
   'host.drain': {
     params: { host: HostName };
     result: { type: 'ok'; host: HostName };

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use plexus_protocol::{CommandId, Error, ErrorKind, HostName, Principal};
-use plexus_store::{CommandState, Fleet, HostState, NewCommand, Sent, StoreError};
+use plexus_store::{CommandState, Fleet, HostState, NewCommand, Role, Sent, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -95,6 +95,13 @@ impl Commands {
         method: &str,
         params: Value,
     ) -> Result<Value, Error> {
+        if self.fleet.roles().role() == Role::Runner {
+            let message = format!(
+                "the role of host `{}` is limited to its own sessions: use a hub whose role owns the tables of the database",
+                self.fleet.host()
+            );
+            return Err(Error::new(ErrorKind::Forbidden, message).with("host", host.as_str()));
+        }
         let caller = SentCaller { principal: caller.principal.clone(), door: caller.door };
         let id = CommandId::random();
         let command = NewCommand {

@@ -1,5 +1,7 @@
 //! `host.*`: the machines whose hubs share a store.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -69,6 +71,41 @@ pub enum ListResult {
 pub struct HostParams {
     /// The name of the host.
     pub host: HostName,
+}
+
+/// Parameters of `host.add`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AddParams {
+    /// The name of the host.
+    pub host: HostName,
+    /// Gives a host that was added before a new password, and its rights back if it was declared lost.
+    #[serde(default)]
+    pub renew: bool,
+}
+
+/// Result of `host.add`. Debug output does not contain the password.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum AddResult {
+    /// The host has a role of its own in the database.
+    Ok {
+        /// The name of the host.
+        host: HostName,
+        /// The address of the database with its role, without the password.
+        url: String,
+        /// The password of the role. It is not stored and cannot be read again.
+        password: String,
+        /// Whether the address is valid on the machine of the hub only.
+        local: bool,
+    },
+}
+
+impl fmt::Debug for AddResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Ok { host, url, .. } = self;
+        f.debug_struct("Ok").field("host", host).field("url", url).finish_non_exhaustive()
+    }
 }
 
 /// Parameters of `host.lose`.

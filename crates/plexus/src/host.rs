@@ -1,5 +1,8 @@
 //! `plexus host`: lists and changes the machines whose hubs share a PostgreSQL database.
 
+mod add;
+
+use add::AddArgs;
 use clap::{Args, Subcommand};
 use plexus_protocol::HostLabel;
 use plexus_protocol::host::{AcceptRollbackResult, HostResult, HostState, HostView, ListResult};
@@ -26,15 +29,20 @@ pub(crate) struct HostArgs {
 enum HostVerb {
     /// List the hosts that share the database, and whether their hubs are connected.
     Ls(LsArgs),
+    /// Create a role of the database for a machine, limited to its own sessions, and print what it needs to join.
+    ///
+    /// Run this on a hub whose role owns the tables and may create roles. The password is shown only once.
+    Add(AddArgs),
     /// Give a host no new sessions. Those that it has go on.
     Drain(ChangeArgs),
     /// Give a drained host new sessions again.
     Undrain(ChangeArgs),
     /// Declare a host lost: withdraw its approvals, fail its turns, and keep its hub from writing.
     ///
-    /// For a machine that does not come back. If it does, its hub stops the agents that still run there, keeps their files, and takes part again.
+    /// For a machine that does not come back. If it does, its hub stops the agents that still run there, keeps their files, and takes part again. A
+    /// host with a role of its own loses its rights; `plexus host add --renew` admits it again.
     Lost(LostArgs),
-    /// Remove a host that has no sessions. Another machine may use its name.
+    /// Remove a host that has no sessions, and its role. Another machine may use its name.
     Rm(RmArgs),
     /// Continue although the database has lost commits of this host.
     ///
@@ -105,6 +113,7 @@ struct LsArgs {
 pub(crate) fn run(args: &HostArgs) -> Result<(), ExpectedError> {
     match &args.verb {
         HostVerb::Ls(args) => block_on(list(args)),
+        HostVerb::Add(args) => block_on(add::run(args)),
         HostVerb::Drain(args) => block_on(change(args, "host.drain", "gets no new sessions")),
         HostVerb::Undrain(args) => block_on(change(args, "host.undrain", "gets new sessions again")),
         HostVerb::Lost(args) => block_on(lost(args)),

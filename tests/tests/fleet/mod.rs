@@ -11,6 +11,7 @@ mod migrate;
 mod namespaces;
 mod one_inbox;
 mod placement;
+mod runner;
 mod trees;
 
 use anyhow::Context as _;

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use super::Fleet;
 
 /// A session without a process, and a client with its token.
-struct Parent {
-    id: String,
-    rpc: Rpc,
+pub(super) struct Parent {
+    pub(super) id: String,
+    pub(super) rpc: Rpc,
 }
 
 impl Parent {
-    async fn create(world: &World, more: Value) -> anyhow::Result<Self> {
+    pub(super) async fn create(world: &World, more: Value) -> anyhow::Result<Self> {
         let mut params = json!({"name": "lead", "working_dir": world.work, "hub_tools": true});
         for (field, value) in more.as_object().into_iter().flatten() {
             params[field] = value.clone();
@@ -27,7 +27,7 @@ impl Parent {
     }
 
     /// Creates a child on another host, which runs these commands.
-    async fn child_on(
+    pub(super) async fn child_on(
         &self,
         host: &str,
         world: &World,
@@ -44,7 +44,7 @@ impl Parent {
     }
 
     /// Waits until it is asked for an approval.
-    async fn asked(&self, mut cursor: Value) -> anyhow::Result<Value> {
+    pub(super) async fn asked(&self, mut cursor: Value) -> anyhow::Result<Value> {
         let asked = async {
             loop {
                 let params = json!({"cursor": cursor, "timeout_ms": 10_000});

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use plexus_protocol::Error;
 use plexus_protocol::audit::{AuditHead, VerifyResult};
 use plexus_protocol::claudecode::NoParams;
-use plexus_store::AuditCheck;
+use plexus_protocol::{Error, ErrorKind};
+use plexus_store::{AuditCheck, Role};
 
 use crate::Hub;
 use crate::callers::access::{Admitted, Needs};
@@ -28,6 +28,10 @@ pub(super) fn method() -> Method {
 }
 
 async fn verify(hub: Arc<Hub>, _caller: Admitted, _params: NoParams) -> Result<VerifyResult, Error> {
+    if hub.store().fleet().is_some_and(|fleet| fleet.roles().role() == Role::Runner) {
+        let message = "the role of this hub reads only the entries of its own host: verify the log on a hub whose role owns the tables";
+        return Err(Error::new(ErrorKind::Forbidden, message));
+    }
     let mut head = AuditHead::start();
     loop {
         let upto = head.number + PAGE;

@@ -30,6 +30,10 @@ async fn lose(hub: Arc<Hub>, caller: Admitted, params: LoseParams) -> Result<Hos
     if !force {
         check_is_silent(&hub, &host).await?;
     }
+    if let Some(fleet) = hub.store().fleet() {
+        // First: a transaction of its role may hold the lock that the commit needs.
+        fleet.roles().stop(&host).await.map_err(store_error)?;
+    }
     let by = Decider::from(&caller.principal);
     let change = Change::SetHostState { host: host.clone(), state: HostState::Lost, by };
     hub.commit(vec![change]).await.map_err(store_error)?;
