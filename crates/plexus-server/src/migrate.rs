@@ -4,7 +4,7 @@ use std::path::Path;
 
 use plexus_protocol::HostName;
 use plexus_store::migrate::{MigrateError, Migration, Moved, Observer, to_postgres, to_sqlite};
-use plexus_store::{Host, PostgresAddress};
+use plexus_store::{Capacity, Host, PostgresAddress};
 use thiserror::Error;
 
 use crate::data_dir::{DataDir, DataDirError};
@@ -45,7 +45,9 @@ pub fn move_store(
     let dir = DataDir::open(data_dir)?;
     let name = dir.name_of_host(host)?;
     let machine = Identity::open(&dir)?.public().0;
-    let host = Host { name: name.clone(), machine, commit_count: dir.commit_count() };
+    // The next hub stores what its settings say.
+    let capacity = Capacity::default();
+    let host = Host { name: name.clone(), machine, commit_count: dir.commit_count(), capacity };
     let migration = Migration { files: &dir.store_files(), address, host: &host };
     let moved = match to {
         MoveTo::Postgres => to_postgres(&migration, observer)?,

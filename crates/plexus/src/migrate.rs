@@ -64,7 +64,7 @@ pub(crate) fn run(args: MigrateArgs) -> Result<(), ExpectedError> {
         MoveTo::Postgres => Some(args.to.clone()),
     };
     let store = StoreArgs::new(database, args.store_password_file.clone(), args.host);
-    let StoreSetting::Postgres { address, host } = settings::store(&dir, store)? else {
+    let StoreSetting::Postgres { address, host, .. } = settings::store(&dir, store)? else {
         return Err(ExpectedError::Usage("name the database that has the state with --from URL".to_owned()));
     };
     let mut progress = ProgressLine::new();

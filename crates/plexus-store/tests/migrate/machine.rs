@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use plexus_protocol::HostName;
 use plexus_store::migrate::{MigrateError, Migration, Moved, Observer, Step, to_postgres, to_sqlite};
-use plexus_store::{Host, PostgresAddress, SqlStore, StoreError, StoreFiles};
+use plexus_store::{Capacity, Host, PostgresAddress, SqlStore, StoreError, StoreFiles};
 use plexus_testkit::postgres::Postgres;
 use plexus_testkit::skip;
 use rusqlite::Connection;
@@ -129,6 +129,7 @@ fn host(dir: &Path) -> Host {
         name: HostName::try_from("laptop".to_owned()).unwrap(),
         machine: dir.display().to_string(),
         commit_count: StoreFiles::of(dir).commit_count(),
+        capacity: Capacity::default(),
     }
 }
 

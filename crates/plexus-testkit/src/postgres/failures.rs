@@ -2,7 +2,7 @@
 //! test has started for itself may fail.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
@@ -108,18 +108,6 @@ impl Postgres {
     /// If it is not a standby.
     pub fn promote(&self) -> anyhow::Result<()> {
         self.psql("postgres", "SELECT pg_promote(TRUE, 60)").map(drop)
-    }
-
-    /// Writes the contents of a database to a file.
-    ///
-    /// # Errors
-    /// If the server does not answer.
-    pub fn dump(&self, database: &str, file: &Path) -> anyhow::Result<()> {
-        let mut dump = Command::new(self.programs.join("pg_dump"));
-        dump.env_clear().arg("--host").arg(&self.dir).args(["--port", &self.port.to_string()]);
-        dump.args(["--username=plexus", "--dbname", database, "--file"]).arg(file);
-        ensure!(dump.status()?.success(), "pg_dump failed");
-        Ok(())
     }
 
     fn data(&self) -> PathBuf {

@@ -36,7 +36,7 @@ pub(crate) struct StoreArgs {
 impl StoreArgs {
     /// The arguments of a `plexus serve` with these flags.
     pub(crate) fn new(store: Option<StoreUrl>, password_file: Option<PathBuf>, host: Option<String>) -> Self {
-        Self { store, store_password_file: password_file, host }
+        Self { store, store_password_file: password_file, host, ..Self::default() }
     }
 
     /// The arguments of a `plexus serve` without flags.

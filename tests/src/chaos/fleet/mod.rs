@@ -237,7 +237,7 @@ impl Fleet {
             for (world, hub) in worlds.iter().zip(&machines.hubs) {
                 std::fs::write(world.dir.path().join("hub.log"), hub.lock().await.stderr())?;
             }
-            machines.server.read().await.dump(&database, &worlds[0].dir.path().join("database.sql"))?;
+            machines.server.read().await.dump(&database, &worlds[0].dir.path().join("database.dump"))?;
             kept.extend(worlds.into_iter().map(|world| world.dir.keep()));
         }
         drop(machines);
