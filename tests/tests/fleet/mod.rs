@@ -5,6 +5,7 @@ mod clocks;
 mod examples;
 mod failover;
 mod hub_killed;
+mod long_outage;
 mod lost_host;
 mod metrics;
 mod migrate;

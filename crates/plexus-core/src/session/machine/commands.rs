@@ -37,7 +37,11 @@ impl Machine {
             }
             Command::Resolved(row) => self.on_resolved(*row),
             Command::Budget(row) => self.on_budget_resolved(&row),
-            Command::LimitsChanged => self.time.expire(),
+            Command::LimitsChanged => {
+                self.time.expire();
+                // The budget approval may be that of a session on another host, whose answer this hub has missed.
+                self.load_budget_approvals();
+            }
             Command::Configure { token, reply } => self.register_external(token, reply),
             Command::SetMode { mode, reply } => self.set_mode(mode, reply),
             Command::SetModel { model, reply } => self.set_model(model, reply),

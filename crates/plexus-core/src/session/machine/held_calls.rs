@@ -110,7 +110,7 @@ impl Machine {
         }
     }
 
-    /// Loads the budget approvals that an earlier hub waited for: they may be resolved by now.
+    /// Loads the budget approvals that this session waits for: they may have been resolved while no hub ran, or while this one was cut off.
     pub(super) fn load_budget_approvals(&mut self) {
         let of_turn = self.turn.as_ref().and_then(|turn| turn.progress.budget_approval);
         let mut approvals: Vec<ApprovalId> = Vec::new();

@@ -66,6 +66,20 @@ fn more_budget_brings_held_calls_to_the_gate_again() {
 }
 
 #[test]
+fn held_calls_are_released_when_budgets_have_changed_and_the_answer_was_missed() {
+    let (mut harness, id) = holding();
+    harness.budget_approval = Some(budget_approval(id, ApprovalStatus::Pending));
+    harness.line(bash("t", "ls"));
+    harness.take_log();
+    harness.holds = None;
+    harness.command(Command::LimitsChanged);
+    harness.expect(&[]);
+    harness.budget_approval = Some(budget_approval(id, ApprovalStatus::Withdrawn));
+    harness.command(Command::LimitsChanged);
+    harness.expect(&["store release t: allow", "send g-t: allow"]);
+}
+
+#[test]
 fn a_call_stays_held_while_the_budget_is_too_small() {
     let (mut harness, id) = holding();
     let row = budget_approval(id, ApprovalStatus::Allowed);
