@@ -122,3 +122,26 @@ fn a_role_that_does_not_own_the_tables_is_refused() {
     assert!(matches!(&refused, MigrateError::NotOwner(role) if role == "guest"), "{refused}");
     machine.sql("DROP OWNED BY guest; DROP ROLE guest");
 }
+
+#[test]
+fn a_table_or_a_column_that_only_one_database_has_is_refused() {
+    let test = "a_table_or_a_column_that_only_one_database_has_is_refused";
+    let Some(machine) = Machine::new(test) else { return };
+    drop(common::postgres(&machine.url(), &common::host("gpu")).unwrap());
+    for (add, remove) in [
+        ("ALTER TABLE events ADD COLUMN forgotten TEXT", "ALTER TABLE events DROP COLUMN forgotten"),
+        ("CREATE TABLE forgotten (id TEXT)", "DROP TABLE forgotten"),
+    ] {
+        machine.sql(add);
+        let refused = machine.migrate(To::Postgres).unwrap_err();
+        assert!(refused.to_string().contains("forgotten"), "{refused}");
+        machine.sql(remove);
+    }
+    let connection = crate::machine::open(&machine.files().sqlite());
+    connection.execute_batch("ALTER TABLE turns ADD COLUMN forgotten TEXT").unwrap();
+    let refused = machine.migrate(To::Postgres).unwrap_err();
+    assert!(refused.to_string().contains("forgotten"), "{refused}");
+    connection.execute_batch("ALTER TABLE turns DROP COLUMN forgotten").unwrap();
+    drop(connection);
+    machine.migrate(To::Postgres).unwrap();
+}
