@@ -1061,7 +1061,7 @@ export interface Methods {
       name: SessionName;
       working_dir: string;
       host?: HostName;
-      labels?: HostLabel[];
+      labels?: string[];
       model?: string;
       system_prompt?: string;
       append_system_prompt?: string;

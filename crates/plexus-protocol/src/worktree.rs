@@ -62,7 +62,7 @@ pub struct WorktreeIsolation {
     /// Default 600.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup_timeout_secs: Option<u64>,
-    /// Files and directories to copy, relative to the root of the repository.
+    /// Files and directories to copy, relative to the repository's root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy: Option<Vec<String>>,
     /// Base revision; default HEAD.

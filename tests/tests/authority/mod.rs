@@ -135,6 +135,7 @@ fn rows() -> Vec<Attempt> {
         Method("token.new", |f| json!({"name": f.fresh_name(), "right": "read"})),
         Method("token.list", |_| json!({})),
         Method("host.list", |_| json!({})),
+        Method("host.add", |_| json!({"host": "gone"})),
         Method("host.drain", |_| json!({"host": "gone"})),
         Method("host.undrain", |_| json!({"host": "gone"})),
         Method("host.lose", |_| json!({"host": "gone"})),

@@ -155,7 +155,7 @@ async fn a_parent_with_nothing_left_escalates_the_budget_approval() -> anyhow::R
 
 #[tokio::test]
 async fn an_absent_parent_is_passed_over() -> anyhow::Result<()> {
-    let setup = Setup::scripted().with_config("durability = \"normal\"\npresent_secs = 0.001");
+    let setup = Setup::scripted().with_config("durability = \"normal\"\npresent_secs = 0.000001");
     let world = setup.world("budget").await?.context("the scripted agent is always available")?;
     let (top, top_door) = member(&world, &*world.door, "top", json!({})).await?;
     let (child, _) = member(&world, &top_door, "child", json!({"tool_calls": 1})).await?;

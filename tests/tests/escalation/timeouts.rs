@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::{Member, asks, member, of, scripted};
 
 /// With this setting a session is present only during a call.
-const PRESENT_IN_CALLS_ONLY: &str = "present_secs = 0.001";
+const PRESENT_IN_CALLS_ONLY: &str = "present_secs = 0.000001";
 
 fn allow_all() -> Value {
     json!({"approve_scope": ["*"]})

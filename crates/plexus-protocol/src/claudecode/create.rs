@@ -18,13 +18,14 @@ use crate::{AttachmentGiven, HostLabel, HostName, Object, SessionId, SessionName
 pub struct CreateParams {
     /// 1 to 64 letters, digits, `-`, `_` or `.`; unique among your sessions.
     pub name: SessionName,
-    /// Absolute path of an existing directory, in which the agent works.
+    /// Absolute path of the existing directory in which it works.
     pub working_dir: String,
     /// Host of the agent; default: this one.
     #[serde(default)]
     pub host: Option<HostName>,
-    /// Labels that the host must have; chooses the one with the most free slots.
+    /// Instead of `host`: labels that its host must have.
     #[serde(default)]
+    #[schemars(with = "Option<Vec<String>>")]
     pub labels: Option<Vec<HostLabel>>,
     /// Model for the agent.
     #[serde(default)]
@@ -47,7 +48,7 @@ pub struct CreateParams {
     /// What the gate decides; default `own_course`.
     #[serde(default)]
     pub policy: Option<PolicyName>,
-    /// Rules for tool calls of the session and all below it; `policy` decides about calls that none matches.
+    /// Rules for the session and all below it; `policy` decides about calls that none matches.
     #[serde(default)]
     pub rules: Option<Vec<RuleGiven>>,
     /// Starts the first turn at once.
@@ -66,7 +67,7 @@ pub struct CreateParams {
     /// An approval without an answer expires after this time.
     #[serde(default)]
     pub approval_timeout_secs: Option<u64>,
-    /// An unanswered approval of the session or a descendant escalates after this time; default 120.
+    /// An unanswered approval of it or a descendant escalates after this time; default 120.
     #[serde(default)]
     pub escalate_after_secs: Option<u64>,
     /// With `hub_tools`: starts a turn when a session below requests an approval while this one is idle.
@@ -84,15 +85,15 @@ pub struct CreateParams {
     /// Budget of the session and all below it, taken from what you have left.
     #[serde(default)]
     pub budget: Option<Budget>,
-    /// With `hub_tools`: what it may allow for sessions below it, as rules such as `Edit(src/**)`. By default
-    /// it can only deny; other approvals escalate.
+    /// With `hub_tools`: what it may allow for sessions below it, as rules such as `Edit(src/**)`. By default it
+    /// can only deny, and the rest escalates.
     #[serde(default)]
     pub approve_scope: Option<Vec<String>>,
-    /// MCP servers for the agent, by name, in Claude Code's format. The gate sees their tools as
-    /// `mcp__<name>__<tool>`. A session can only pass on its own: `{"type":"inherited"}`.
+    /// MCP servers by name. The gate sees their tools as `mcp__<name>__<tool>`. A session can only pass on
+    /// its own: `{"type":"inherited"}`.
     #[serde(default)]
     pub mcp_servers: Option<BTreeMap<String, McpServerGiven>>,
-    /// Loads the project's settings, MCP servers and agents in their current state (operator only).
+    /// Loads the project's settings, MCP servers and agents as they are now (operator only).
     #[serde(default)]
     pub trust_project: Option<bool>,
     /// Continues a copy of this Claude Code session, by its id (operator only). It must belong to `working_dir`.

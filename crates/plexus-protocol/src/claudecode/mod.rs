@@ -70,7 +70,7 @@ pub enum PermissionMode {
     /// Reads in the working directory run; other calls need approval.
     #[default]
     Default,
-    /// Edits in the working directory also run, and simple file commands there, such as `touch` and `rm`.
+    /// Edits and simple file commands in the working directory, such as `touch` and `rm`, also run.
     AcceptEdits,
     /// The agent plans, and needs approval to leave plan mode.
     Plan,
@@ -136,7 +136,7 @@ pub enum PolicyName {
     AskAll,
     /// Reading tools run; other calls need approval.
     Approvals,
-    /// Starts in plan mode: reading tools run, leaving plan mode needs approval.
+    /// Plan mode: reading tools run; leaving it needs approval.
     Plan,
     /// Every call runs, with an audit entry (operator only).
     AllowAll,
