@@ -72,6 +72,18 @@ impl From<Repeated> for Columns {
     }
 }
 
+/// The parts of an entry that have columns, if the whole cannot be read.
+pub(crate) fn readable_part(text: &str) -> Option<AuditEntry> {
+    let Repeated { at, kind, by, session_id, tool_name } = repeated(text).ok()?;
+    Some(AuditEntry { session_id, tool_name, ..AuditEntry::new(at, kind, "unreadable", by) })
+}
+
+fn repeated(text: &str) -> serde_json::Result<Repeated> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    json.disable_recursion_limit();
+    Repeated::deserialize(&mut json)
+}
+
 /// Checks that a stored entry follows `before`; returns the next head, or what is wrong with the entry.
 pub(crate) fn verify(before: &AuditHead, stored: &StoredEntry) -> Result<AuditHead, String> {
     let expected = before.number + 1;
@@ -86,9 +98,7 @@ pub(crate) fn verify(before: &AuditHead, stored: &StoredEntry) -> Result<AuditHe
     if head.hash != stored.hash {
         return Err("does not match its hash and the entry before it".to_owned());
     }
-    let mut json = serde_json::Deserializer::from_str(&stored.text);
-    json.disable_recursion_limit();
-    let repeated = Repeated::deserialize(&mut json).map_err(|error| format!("cannot be read: {error}"))?;
+    let repeated = repeated(&stored.text).map_err(|error| format!("cannot be read: {error}"))?;
     if Columns::from(repeated) == stored.columns {
         Ok(head)
     } else {

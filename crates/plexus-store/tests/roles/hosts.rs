@@ -1,0 +1,75 @@
+//! Hosts, their epochs and leases, and the numbers of transactions.
+
+use crate::Hosts;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runner_changes_no_other_host_and_not_its_own_epoch() {
+    let test = "a_runner_changes_no_other_host_and_not_its_own_epoch";
+    let Some(hosts) = Hosts::new(test).await else { return };
+    let set =
+        |column: &str, host: &str| format!("UPDATE hosts SET {column} WHERE name = '{host}' RETURNING 1");
+    let join = |host: &str, state: &str| {
+        format!("SELECT join_host('{host}', 'machine-of-{host}', '9', '{state}', 'first'), 'joined'")
+    };
+    hosts.refuses("raise its epoch", &set("epoch = epoch + 1", "two"), &join("two", "in"));
+    hosts.refuses("join as another host", &join("one", "in"), &join("two", "in"));
+    hosts.refuses("add a host", &join("three", "in"), &join("two", "rolled_back"));
+    hosts.refuses("become another machine", &set("machine = 'x'", "two"), &set("last_commit = 'x'", "two"));
+    hosts.refuses("fence another host", &set("last_commit = 'x'", "one"), &set("last_commit = 'x'", "two"));
+    hosts.refuses("drain another host", &set("state = 'draining'", "one"), &set("state = 'draining'", "two"));
+    hosts.refuses("remove itself", &set("state = 'removed'", "two"), &set("state = 'in'", "two"));
+    let lease = |host: &str| {
+        format!(
+            "INSERT INTO leases VALUES ('{host}', 1) ON CONFLICT (host) DO UPDATE SET until = 1 RETURNING 1"
+        )
+    };
+    hosts.refuses("end the lease of another host", &lease("one"), &lease("two"));
+    let commit = |host: &str| format!("INSERT INTO commits VALUES (99999, '{host}', '{{}}', 1) RETURNING 1");
+    hosts.refuses("commit as another host", &commit("one"), &commit("two"));
+    let number = |step: i64| format!("UPDATE writer SET number = number + {step} RETURNING 1");
+    hosts.refuses("number transactions again", &number(-1), &number(1));
+    hosts.refuses("delete records of commits", "DELETE FROM commits RETURNING 1", "SELECT 1 FROM commits");
+    let shadow = "CREATE TEMP TABLE host_roles AS SELECT session_user::TEXT AS role, 'one'::TEXT AS host, NULL::BIGINT AS stopped_at; ";
+    hosts.refuses(
+        "shadow a table of the owner",
+        &format!("{shadow}{}", set("last_commit = 'x'", "one")),
+        &set("last_commit = 'x'", "two"),
+    );
+    let present = |session: &str| format!("INSERT INTO presence VALUES ('session:{session}', 1) RETURNING 1");
+    hosts.refuses(
+        "claim that another agent is present",
+        &present("00000000-0000-4000-8000-000000000000"),
+        &present("{worker}"),
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runner_cannot_change_what_limits_it() {
+    let test = "a_runner_cannot_change_what_limits_it";
+    let Some(hosts) = Hosts::new(test).await else { return };
+    for sql in [
+        "ALTER TABLE plexus.audit DISABLE TRIGGER audit_of_runner",
+        "ALTER TABLE plexus.approvals DISABLE ROW LEVEL SECURITY",
+        "DROP POLICY own ON plexus.approvals",
+        "CREATE POLICY mine ON plexus.approvals USING (TRUE)",
+        "DROP TRIGGER budget_of_runner ON plexus.budgets",
+        "CREATE TRIGGER mine BEFORE UPDATE ON plexus.approvals FOR EACH ROW EXECUTE FUNCTION plexus.refuse_renumbering()",
+        "CREATE OR REPLACE FUNCTION plexus.own_host() RETURNS TEXT LANGUAGE sql STABLE SECURITY DEFINER AS $$ SELECT 'one' $$",
+        "ALTER FUNCTION plexus.own_host() SET search_path = pg_temp",
+        "DROP TRIGGER session_updated ON plexus_host.sessions",
+        "CREATE OR REPLACE VIEW plexus.audit_tail AS SELECT number, hash FROM plexus.audit WHERE number = (SELECT max(number) FROM plexus.audit)",
+        "CREATE TABLE plexus.mine (a INT)",
+        "CREATE TABLE plexus_host.mine (a INT)",
+        "GRANT ALL ON plexus.sessions TO PUBLIC",
+        "INSERT INTO plexus.host_roles VALUES ('x', 'x', NULL)",
+        "UPDATE plexus.host_roles SET host = 'three'",
+        "SELECT plexus.grant_to_runner(role) FROM plexus.host_roles",
+        "LOCK TABLE plexus.sessions",
+        "TRUNCATE plexus.audit_head",
+        "SET session_replication_role = replica",
+        "SET ROLE plexus",
+        "SET SESSION AUTHORIZATION plexus",
+    ] {
+        hosts.only_the_owner(sql);
+    }
+}
