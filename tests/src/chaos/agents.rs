@@ -86,23 +86,7 @@ impl Agent {
             Next { session, turn: 1, number: 1, sent: Vec::new(), said: Vec::new(), told: Vec::new() };
         while !run.over.load(Ordering::SeqCst) {
             self.begin(&client, &mut next, &mut rng).await;
-            let turn = next.turn;
-            let (status, events) = follow(&run, &client, &next.session, turn).await;
-            let texts: Vec<Value> = of(&events, "content").map(|event| event["text"].clone()).collect();
-            // If the result of a call was lost, the next call may have started this turn.
-            let is_said = |number: &u64| {
-                texts.iter().any(|text| self.expected(*number).iter().any(|said| text == said))
-            };
-            let found = next.sent.iter().copied().find(is_said);
-            next.sent.retain(|sent| Some(*sent) != found);
-            let number = found.unwrap_or(next.number - 1);
-            if status == "complete" {
-                next.said.extend(self.expected(number));
-            }
-            next.told.extend(texts);
-            let read = Turn { session: next.session.clone(), turn, status, events };
-            run.observations.turn(run.victims, &self.number_of(number), read, &self.expected(number));
-            next.turn = turn + 1;
+            self.read_turn(&run, &client, &mut next).await;
             if rng.u8(0..FORK_ONE_IN) == 0 {
                 let fork = self.fork(&client, &next).await;
                 let original = next.session.clone();
@@ -116,7 +100,35 @@ impl Agent {
             // The next prompt may find the process running, ended or ending.
             sleep(Duration::from_millis(rng.u64(0..400))).await;
         }
+        run.idle_agents.fetch_add(1, Ordering::SeqCst);
+        let mut no_more_commands = run.no_more_commands.subscribe();
+        // The sender lives as long as the run.
+        let _ = no_more_commands.wait_for(|none| *none).await;
+        // A prompt whose result was lost may have reached the host of the session later.
+        while has_started(&client, &next).await {
+            self.read_turn(&run, &client, &mut next).await;
+        }
         Ok(())
+    }
+
+    /// Reads the next turn to its end, and records it.
+    async fn read_turn(&self, run: &Run, client: &Client, next: &mut Next) {
+        let turn = next.turn;
+        let (status, events) = follow(run, client, &next.session, turn).await;
+        let texts: Vec<Value> = of(&events, "content").map(|event| event["text"].clone()).collect();
+        // If the result of a call was lost, the next call may have started this turn.
+        let is_said =
+            |number: &u64| texts.iter().any(|text| self.expected(*number).iter().any(|said| text == said));
+        let found = next.sent.iter().copied().find(is_said);
+        next.sent.retain(|sent| Some(*sent) != found);
+        let number = found.unwrap_or(next.number - 1);
+        if status == "complete" {
+            next.said.extend(self.expected(number));
+        }
+        next.told.extend(texts);
+        let read = Turn { session: next.session.clone(), turn, status, events };
+        run.observations.turn(run.victims, &self.number_of(number), read, &self.expected(number));
+        next.turn = turn + 1;
     }
 
     fn number_of(&self, number: u64) -> String {
@@ -236,6 +248,16 @@ pub(super) async fn create_once(client: &Client, method: &str, params: Value, na
                     return crate::text(&got["session"]["id"]);
                 }
             }
+            Err(_) => sleep(TRY_AGAIN).await,
+        }
+    }
+}
+
+/// Whether the next turn has started.
+async fn has_started(client: &Client, next: &Next) -> bool {
+    loop {
+        match client.call("claudecode.get", json!({"session_id": next.session})).await {
+            Ok(got) => return got["session"]["turn"].as_u64() >= Some(next.turn),
             Err(_) => sleep(TRY_AGAIN).await,
         }
     }

@@ -22,6 +22,7 @@ use fastrand::Rng;
 use plexus_testkit::executable;
 use plexus_testkit::hub_process::HubProcess;
 use tempfile::TempDir;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -103,11 +104,17 @@ struct Run {
     rule: AtomicU64,
     /// Set when no new turn may start.
     over: AtomicBool,
+    /// The number of agents that send no more prompts.
+    idle_agents: AtomicUsize,
+    /// Whether no hub has a command that it may still execute. A single hub has none.
+    no_more_commands: watch::Sender<bool>,
 }
 
 impl Run {
     fn new(hubs: Vec<HubDoor>, victims: Victims, disk: Disk) -> Self {
         Self {
+            no_more_commands: watch::Sender::new(hubs.len() == 1),
+            idle_agents: AtomicUsize::new(0),
             hubs,
             victims,
             disk,

@@ -68,6 +68,12 @@ pub(super) fn audit(server: &Postgres, database: &str) -> anyhow::Result<Vec<u64
     numbers(server, database, "SELECT number FROM plexus.audit ORDER BY number")
 }
 
+/// The number of commands that a hub may still execute.
+pub(super) fn open_commands(server: &Postgres, database: &str) -> anyhow::Result<u64> {
+    let counted = numbers(server, database, "SELECT count(*) FROM plexus.commands WHERE reply IS NULL")?;
+    counted.first().copied().context("a number")
+}
+
 /// The turns whose end is in the operator's feed.
 pub(super) fn finished(server: &Postgres, database: &str) -> anyhow::Result<Vec<Finished>> {
     let sql = "SELECT json_build_object('session', session, 'turn', turn) FROM plexus.feed WHERE addressee = 'operator' AND kind = 'finished' ORDER BY number";

@@ -10,6 +10,7 @@ mod rules;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ use super::agents::{Agent, Place, Program, create_once};
 use super::checker::{self, Acknowledged, Audit, Ran, Records};
 use super::client::Client;
 use super::observations::lines;
-use super::{Disk, HubDoor, Kills, Options, Report, Run, Victims, deciders};
+use super::{Disk, FINISH_WITHIN, HubDoor, Kills, Options, Report, Run, Victims, deciders};
 use crate::{Channel, Setup, World, text};
 use faults::Machines;
 pub use link::{Direction, Link, State};
@@ -39,6 +40,8 @@ const FOLLOWERS: u64 = 2;
 const CHILD_ONE_IN: usize = 3;
 /// The number of faults between two reports of progress.
 const REPORT_EVERY: usize = 10;
+/// The pause between two counts of the open commands.
+const COUNT_AGAIN: Duration = Duration::from_millis(200);
 /// The time limit for the clients to end after the run.
 const CLIENTS_END_WITHIN: Duration = Duration::from_secs(120);
 
@@ -100,7 +103,8 @@ pub async fn run(options: &FleetOptions) -> anyhow::Result<Option<Report>> {
         tokio::spawn(rules::change_rules(Arc::clone(&run), Rng::with_seed(options.seed.rotate_left(16))));
 
     let done = fleet.fail(options).await?;
-    run.wait_for_agents(agents).await?;
+    let ended = tokio::join!(run.wait_for_agents(agents), fleet.wait_for_commands(options.agents));
+    ended.0.and(ended.1)?;
     let revoked = timeout(CLIENTS_END_WITHIN, rules).await.context("the rules do not end")??;
     let server = Arc::clone(&*fleet.machines.server.read().await);
     let finished = database_log::finished(&server, &fleet.database)?;
@@ -188,6 +192,23 @@ impl Fleet {
             }
         }
         Ok(done)
+    }
+
+    /// Waits until all agents send no more prompts, and no hub has a command that it may still execute.
+    async fn wait_for_commands(&self, agents: usize) -> anyhow::Result<()> {
+        let server = Arc::clone(&*self.machines.server.read().await);
+        let ended = async {
+            while self.run.idle_agents.load(Ordering::SeqCst) < agents
+                || database_log::open_commands(&server, &self.database)? > 0
+            {
+                sleep(COUNT_AGAIN).await;
+            }
+            anyhow::Ok(())
+        };
+        // If agents do not come to an end, `wait_for_agents` reports those; the others must end.
+        let ended = timeout(FINISH_WITHIN / 2, ended).await;
+        self.run.no_more_commands.send_replace(true);
+        ended.unwrap_or(Ok(()))
     }
 
     /// What the agents, the database and the hubs have recorded.
