@@ -257,9 +257,36 @@ BEGIN
 END
 $$;
 
+-- A runner cannot take the numbers that others need next, nor keep a record for ever.
+CREATE FUNCTION check_number() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
+DECLARE
+    is_next BOOLEAN;
+BEGIN
+    CASE TG_TABLE_NAME
+        WHEN 'commits' THEN
+            NEW.at := (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT;
+            is_next := NEW.number = (SELECT number FROM writer);
+        WHEN 'trees' THEN
+            is_next := NEW.ordinal = (SELECT coalesce(max(ordinal), 0) + 1 FROM trees);
+        WHEN 'approvals' THEN
+            is_next := NEW.number <= (SELECT number FROM feed_head);
+    END CASE;
+    IF is_next IS NOT TRUE THEN
+        RAISE EXCEPTION 'this host cannot choose this number' USING ERRCODE = '42501';
+    END IF;
+    RETURN NEW;
+END
+$$;
+
+-- A runner could give these functions rows of its choice with a trigger on a temporary table of its own.
+REVOKE EXECUTE ON FUNCTION number_feed_entry(), count_audit_entry(), check_audit_entry(), check_budget(), check_number() FROM PUBLIC;
+
 -- The conditions keep the owner from calling the functions.
 DO $$
 BEGIN
+    EXECUTE format('CREATE TRIGGER commit_of_runner BEFORE INSERT ON commits FOR EACH ROW WHEN (current_user <> %L) EXECUTE FUNCTION check_number()', current_user);
+    EXECUTE format('CREATE TRIGGER tree_of_runner BEFORE INSERT ON trees FOR EACH ROW WHEN (current_user <> %L) EXECUTE FUNCTION check_number()', current_user);
+    EXECUTE format('CREATE TRIGGER approval_of_runner BEFORE INSERT OR UPDATE ON approvals FOR EACH ROW WHEN (current_user <> %L) EXECUTE FUNCTION check_number()', current_user);
     EXECUTE format('CREATE TRIGGER audit_of_runner BEFORE INSERT ON audit FOR EACH ROW WHEN (current_user <> %L) EXECUTE FUNCTION check_audit_entry()', current_user);
     EXECUTE format('CREATE TRIGGER budget_of_runner BEFORE INSERT OR UPDATE ON budgets FOR EACH ROW WHEN (current_user <> %L) EXECUTE FUNCTION check_budget()', current_user);
     EXECUTE format('CREATE TRIGGER writer_of_runner BEFORE UPDATE ON writer FOR EACH ROW WHEN (current_user <> %L AND NEW.number <> OLD.number + 1)
@@ -283,8 +310,10 @@ END
 $$;
 
 CREATE POLICY known ON hosts FOR SELECT USING (TRUE);
+-- All hubs read the row, so its values are those that a hub writes.
 CREATE POLICY own ON hosts FOR UPDATE USING (name = (SELECT own_host()) AND state NOT IN ('lost', 'removed'))
-    WITH CHECK (name = (SELECT own_host()) AND state NOT IN ('lost', 'removed'));
+    WITH CHECK (name = (SELECT own_host()) AND state IN ('in', 'draining', 'rejoined', 'rolled_back') AND (slots IS NULL OR slots >= 0)
+        AND labels ~ '^\[("[A-Za-z0-9._=-]{1,64}"(,"[A-Za-z0-9._=-]{1,64}")*)?\]$' AND length(labels) < 10000 AND commits >= 0 AND schema_version >= 0);
 CREATE POLICY known ON leases FOR SELECT USING ((SELECT own_host()) IS NOT NULL);
 CREATE POLICY own ON leases USING (host = (SELECT own_host()));
 CREATE POLICY known ON commits FOR SELECT USING ((SELECT own_host()) IS NOT NULL);
@@ -293,7 +322,9 @@ CREATE POLICY known ON presence FOR SELECT USING ((SELECT own_host()) IS NOT NUL
 CREATE POLICY own ON presence USING ((SELECT own_host()) IS NOT NULL AND
     (NOT starts_with(caller, 'session:') OR is_own(substr(caller, 9)) OR is_above_own(substr(caller, 9))));
 -- A runner takes and answers commands. It sends none.
-CREATE POLICY own ON commands USING (host = (SELECT own_host()));
+-- It cannot reopen one that it has answered.
+CREATE POLICY known ON commands FOR SELECT USING (host = (SELECT own_host()));
+CREATE POLICY own ON commands FOR UPDATE USING (host = (SELECT own_host()) AND reply IS NULL) WITH CHECK (host = (SELECT own_host()));
 
 CREATE POLICY own ON trees USING (is_own_tree(id));
 CREATE POLICY own ON nodes USING (is_own_tree(tree)) WITH CHECK (is_own_tree(tree) AND are_in_tree(tree, ARRAY[parent], ARRAY[above, jump]));

@@ -62,6 +62,8 @@ BEGIN
 END
 $$;
 
+-- A runner could give these functions rows of its choice with a trigger on a temporary table of its own.
+REVOKE EXECUTE ON FUNCTION plexus.insert_session(), plexus.update_session() FROM PUBLIC;
 CREATE OR REPLACE TRIGGER session_inserted INSTEAD OF INSERT ON plexus_host.sessions FOR EACH ROW EXECUTE FUNCTION plexus.insert_session();
 CREATE OR REPLACE TRIGGER session_updated INSTEAD OF UPDATE ON plexus_host.sessions FOR EACH ROW EXECUTE FUNCTION plexus.update_session();
 

@@ -71,7 +71,7 @@ async fn a_budget_above_is_asked_for_by_the_runner_and_decided_by_others() {
     // No rule and nobody beside allows it: its text says so.
     let ask = |text: &str| {
         format!(
-            "INSERT INTO approvals (id, number, session, run, turn, tool_use_id, asked_of, channel, question) SELECT 'a', 9999, '{{boss}}', 1, 0, 'budget:turns', 'operator', 'control', \
+            "INSERT INTO approvals (id, number, session, run, turn, tool_use_id, asked_of, channel, question) SELECT 'a', 0, '{{boss}}', 1, 0, 'budget:turns', 'operator', 'control', \
              '{{\"id\":\"a\",\"session_id\":\"{{boss}}\",\"tool_use_id\":\"budget:turns\",\"kind\":\"budget\",\"tool_name\":\"budget\",{text}}}' RETURNING 1"
         )
     };

@@ -18,14 +18,37 @@ async fn a_runner_changes_no_other_host_and_not_its_own_epoch() {
     hosts.refuses("fence another host", &set("last_commit = 'x'", "one"), &set("last_commit = 'x'", "two"));
     hosts.refuses("drain another host", &set("state = 'draining'", "one"), &set("state = 'draining'", "two"));
     hosts.refuses("remove itself", &set("state = 'removed'", "two"), &set("state = 'in'", "two"));
+    let offer = set("labels = '[\"gpu\",\"team=a\"]', slots = 2", "two");
+    for unreadable in ["state = 'garbage'", "slots = -1", "labels = '}{'", "labels = '[1]'"] {
+        hosts.refuses("store what no hub can read", &set(unreadable, "two"), &offer);
+    }
+    let tree = |ordinal: &str| {
+        format!(
+            "INSERT INTO trees (id, created_at, ordinal) SELECT 'tree', 1, {ordinal} FROM tree_numbers RETURNING 1"
+        )
+    };
+    hosts.refuses("take the last number of a tree", &tree("9223372036854775807"), &tree("max(ordinal) + 1"));
+    hosts.refuses(
+        "reopen a command",
+        "UPDATE commands SET reply = '1'; UPDATE commands SET reply = NULL RETURNING 1",
+        "UPDATE commands SET reply = '1' RETURNING 1",
+    );
     let lease = |host: &str| {
         format!(
             "INSERT INTO leases VALUES ('{host}', 1) ON CONFLICT (host) DO UPDATE SET until = 1 RETURNING 1"
         )
     };
     hosts.refuses("end the lease of another host", &lease("one"), &lease("two"));
-    let commit = |host: &str| format!("INSERT INTO commits VALUES (99999, '{host}', '{{}}', 1) RETURNING 1");
+    let next = "WITH next AS (UPDATE writer SET number = number + 1 RETURNING number)";
+    let commit = |host: &str| {
+        format!("{next} INSERT INTO commits SELECT number, '{host}', '{{}}', 1 FROM next RETURNING 1")
+    };
     hosts.refuses("commit as another host", &commit("one"), &commit("two"));
+    let taken = "INSERT INTO commits SELECT number + 1, 'two', '{}', 1 FROM writer RETURNING 1";
+    hosts.refuses("take the number of the next commit", taken, &commit("two"));
+    let late =
+        format!("{}, at < 9000000000000", commit("two").replace(", 1 FROM", ", 9000000000000000000 FROM"));
+    assert_eq!(hosts.prints(&hosts.role(), &late).as_deref(), Ok("1|t"), "a record is not kept for ever");
     let number = |step: i64| format!("UPDATE writer SET number = number + {step} RETURNING 1");
     hosts.refuses("number transactions again", &number(-1), &number(1));
     hosts.refuses("delete records of commits", "DELETE FROM commits RETURNING 1", "SELECT 1 FROM commits");
@@ -41,6 +64,24 @@ async fn a_runner_changes_no_other_host_and_not_its_own_epoch() {
         &present("00000000-0000-4000-8000-000000000000"),
         &present("{worker}"),
     );
+}
+
+/// A trigger on a table of its own would let it choose the rows that a function of the owner gets.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runner_cannot_call_the_trigger_functions_of_the_owner() {
+    let test = "a_runner_cannot_call_the_trigger_functions_of_the_owner";
+    let Some(hosts) = Hosts::new(test).await else { return };
+    let functions = hosts
+        .prints("plexus", "SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = 'plexus' AND p.prosecdef AND p.prorettype = 'trigger'::regtype")
+        .unwrap();
+    assert!(functions.lines().count() >= 7, "{functions}");
+    for function in functions.lines() {
+        let attack = format!(
+            "CREATE TEMP TABLE own (a TEXT); CREATE TRIGGER own BEFORE UPDATE ON own FOR EACH ROW EXECUTE FUNCTION {function}; SELECT 1"
+        );
+        let allowed = "UPDATE sessions SET name = name WHERE id = '{worker}' RETURNING 1";
+        hosts.refuses(function, &attack, allowed);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

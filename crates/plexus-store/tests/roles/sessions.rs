@@ -79,7 +79,7 @@ async fn a_runner_creates_sessions_of_its_own_host_below_parents_that_asked_for_
     let Some(hosts) = Hosts::new(test).await else { return };
     let create = |host: &str, parent: &str, tree: &str| {
         format!(
-            "INSERT INTO trees (id, created_at, ordinal, nodes) VALUES ('tree', 1, 99, 1); \
+            "INSERT INTO trees (id, created_at, ordinal, nodes) SELECT 'tree', 1, max(ordinal) + 1, 1 FROM tree_numbers; \
              INSERT INTO nodes (id, tree, depth, role, preview, content, created_at) VALUES ('root', 'tree', 0, 'root', '', 'null', 1); \
              INSERT INTO sessions (id, name, answers_to, config, tree, head, beginning, created_at, host) \
              SELECT '00000000-0000-4000-8000-000000000000', 'new', '{parent}', config, {tree}, 'root', 'root', 1, '{host}' FROM sessions WHERE id = '{{worker}}' RETURNING 1"
@@ -109,7 +109,7 @@ async fn a_runner_names_no_approval_and_no_conversation_of_another_host() {
     let Some(hosts) = Hosts::new(test).await else { return };
     let ask = |session: &str, named: &str| {
         format!(
-            "INSERT INTO approvals (id, number, session, run, turn, tool_use_id, asked_of, channel, question) SELECT 'a', 9999, '{session}', 1, 1, 't', 'operator', 'control', \
+            "INSERT INTO approvals (id, number, session, run, turn, tool_use_id, asked_of, channel, question) SELECT 'a', 0, '{session}', 1, 1, 't', 'operator', 'control', \
              '{{\"id\":\"a\",\"session_id\":\"{named}\",\"tool_use_id\":\"t\",\"kind\":\"tool\",\"asked_of\":{{\"kind\":\"operator\"}}}}' RETURNING 1"
         )
     };
