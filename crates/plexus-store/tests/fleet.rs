@@ -255,6 +255,11 @@ async fn each_hub_learns_what_the_others_commit() {
     assert_eq!(commits.count, 4);
     let own = there.commits_after(seen).await.unwrap();
     assert_eq!((own.count, own.last), (0, commits.last), "its own commits are not reported to a hub");
+    // A record that cannot be read counts as anything, and does not hide the next one.
+    database.sql(&format!("UPDATE commits SET changed = '[' WHERE number = {}", commits.last - 1));
+    let unreadable = here.commits_after(seen).await.unwrap();
+    assert!(unreadable.incomplete && unreadable.last == commits.last, "{unreadable:?}");
+    assert!(unreadable.changed.approvals.contains_key(&approval));
     // What was deleted before it was read counts as anything.
     database.sql(&format!("DELETE FROM commits WHERE number <= {}", commits.last - 1));
     assert!(here.commits_after(seen).await.unwrap().incomplete);

@@ -12,7 +12,8 @@ use plexus_protocol::{
     ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Error, ErrorKind, HostName, SessionId,
 };
 use plexus_store::{
-    ApprovalRow, CommandRow, Committed, Fleet, HostRow, HostState, News, RemoteCommits, StoreError, Wake,
+    ApprovalRow, CommandRow, Committed, Fleet, HostRow, HostState, News, OpenFilter, RemoteCommits,
+    StoreError, Wake,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -226,13 +227,20 @@ impl Hub {
         for (id, approval) in &changed.approvals {
             // What this hub does for approvals of other hosts needs no more than what is in the record.
             if approval.is_about_budget || self.is_own(approval.host.as_ref()) {
-                rows.extend(store.approval(*id).await?);
+                match store.approval(*id).await {
+                    Ok(row) => rows.extend(row),
+                    // No retry helps, and nothing else may be missed because of it.
+                    Err(StoreError::Unusable(why)) => tracing::error!(%id, why, "an approval cannot be read"),
+                    Err(error) => return Err(error),
+                }
             } else if approval.is_pending {
                 self.parts.escalation.wake(&approval.asked_of);
             }
         }
         if incomplete {
             rows.extend(self.own_resolved_approvals().await?);
+            let open = store.open_approvals(OpenFilter::All).await?;
+            open.iter().for_each(|row| self.parts.escalation.wake(&row.approval.asked_of));
         }
         // After a failure, commits are read twice. An answer that was delivered is not delivered again.
         rows.iter()

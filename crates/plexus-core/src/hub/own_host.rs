@@ -37,7 +37,7 @@ impl Hub {
         Ok(last_commit)
     }
 
-    /// Waits until this hub can never write again, because its host was declared lost or another hub has replaced it. The processes of a lost host
+    /// Waits until this hub can never write again, because its host was declared lost, another hub has replaced it, or the operator has accepted lost commits. The processes of a lost host
     /// have ended then. Their journals stay.
     pub async fn fenced(&self) -> Fenced {
         let mut fenced = self.fenced.subscribe();

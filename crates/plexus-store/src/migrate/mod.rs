@@ -3,7 +3,7 @@
 //!
 //! The target becomes visible when it is complete: a transaction of PostgreSQL, or a file that gets its name last. The source is only renamed, and
 //! only after the target is durable. Between the two, a note in the data directory keeps every hub from starting, and the
-//! next run finds out from the note and the database whether it has to finish or to start again. So no hub ever uses one of two stores.
+//! next run finds out from the note and the database whether it has to finish or to start again. So no hub can start on the wrong store.
 
 pub(crate) mod copy;
 pub(crate) mod tables;
@@ -76,7 +76,7 @@ impl Step {
     pub const ALL: [Self; 5] = [Self::Copied, Self::Noted, Self::Committed, Self::Renamed, Self::Named];
 }
 
-/// Why nothing was moved.
+/// Why a migration was refused, has failed, or has to be repeated.
 #[derive(Debug, Error)]
 pub enum MigrateError {
     /// The data directory has no state.
@@ -90,8 +90,8 @@ pub enum MigrateError {
     InFile(PathBuf),
     /// The database has a state.
     #[error(
-        "the database already contains {0}: only an empty database can be the target, because the numbers of approvals, rules, feed and audit \
-         log would be given twice. Use another database, or start this machine with an empty data directory"
+        "the database already contains {0}: only an empty database can be the target, because approvals, rules, feed entries and \
+         audit entries are numbered, and the numbers would collide. Use another database, or start this machine with an empty data directory"
     )]
     NotEmpty(String),
     /// The database does not know this machine.
@@ -121,10 +121,9 @@ pub enum MigrateError {
     NotOwner(String),
     /// Another migration was interrupted.
     #[error(
-        "a migration {0} was interrupted: run it again to finish it. If that database does not exist any more, delete {1}, and the state \
-         stays where it was"
+        "a migration {0} was interrupted: run it again to finish it. If that database does not exist any more, {1}"
     )]
-    Other(String, PathBuf),
+    Other(String, String),
     /// The outcome is unknown.
     #[error(
         "the connection was lost before the database confirmed the last step ({0}): run the same command again. It finds out whether the \
@@ -178,6 +177,19 @@ impl Migration<'_> {
 
     /// The error for an interrupted migration that this one cannot finish.
     fn other(&self, note: &MigrationNote) -> MigrateError {
-        MigrateError::Other(note.direction(), self.files.note())
+        let note_file = self.files.note();
+        let (sqlite, note_file) = (self.files.sqlite(), note_file.display());
+        let sqlite = sqlite.display();
+        let repair = match note {
+            MigrationNote::Postgres { old, .. } => {
+                format!("rename `{old}` back to {sqlite} if that file is missing, then delete {note_file}")
+            }
+            MigrationNote::Sqlite { .. } => format!(
+                "rename {} to {sqlite} if that file is missing, then delete {note_file} and {}",
+                self.files.draft().display(),
+                self.files.host().display()
+            ),
+        };
+        MigrateError::Other(note.direction(), repair)
     }
 }

@@ -1,8 +1,7 @@
 //! The hubs that share a PostgreSQL database. One connection, apart from those of the store, carries wake-ups, leases and commands. It never waits
 //! for a transaction that writes.
 //!
-//! Its transactions are not synchronous: a command or a reply that a crash of the server loses was acknowledged to nobody, and what a command has
-//! done is committed by the store.
+//! Its transactions are synchronous: a command that was taken or answered must not be executed again after a crash of the server.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -45,12 +44,14 @@ const PAGE: i64 = 1000;
 /// For how long records of transactions and finished commands are kept.
 const KEPT_MS: i64 = 600_000;
 
+/// How deeply a value of another hub may be nested. The stack of a thread has room for more.
+const MAX_NESTING: usize = 1_000;
 /// How often old records are deleted.
 const CLEAN_EVERY: Duration = Duration::from_secs(60);
 /// For how long the presence of a caller is kept: longer than any caller counts as present.
 const PRESENCE_KEPT_MS: i64 = 24 * 3600 * 1000;
 
-const SETUP: &str = "SET search_path = plexus; SET synchronous_commit = off; SET lock_timeout = '4s'; SET statement_timeout = '4s'; \
+const SETUP: &str = "SET search_path = plexus; SET synchronous_commit = on; SET lock_timeout = '4s'; SET statement_timeout = '4s'; \
     SET enable_seqscan = off; SET jit = off; LISTEN plexus";
 const CHANNEL: &str = "plexus";
 /// The content of a message to all hubs that is urgent, and of one that is not. Other messages contain the name of a host, which has no `*`.
@@ -65,7 +66,7 @@ const OWN_STATE: &str = "SELECT epoch, state FROM hosts WHERE name = $1";
 const CLEAN: &str = "WITH now AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT AS ms), \
     old AS (DELETE FROM commands WHERE expires_at < (SELECT ms FROM now) - $1 \
         AND (reply IS NOT NULL OR taken_in IS NULL OR expires_at < (SELECT ms FROM now) - $2)), \
-    absent AS (DELETE FROM presence WHERE seen_at < (SELECT ms FROM now) - $2) \
+    absent AS (DELETE FROM presence WHERE seen_at < (SELECT ms FROM now) - $2 OR seen_at > (SELECT ms FROM now) + 60000) \
     DELETE FROM commits WHERE at < (SELECT ms FROM now) - $1";
 const HOSTS: &str = "SELECT h.name, h.epoch, h.state, h.version, h.labels, h.slots, \
     (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT - coalesce(l.until, h.joined_at) AS silent_ms \
@@ -90,7 +91,7 @@ const NOTE_PRESENT: &str = "INSERT INTO presence (caller, seen_at) \
     SELECT unnest($1::TEXT[]), (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT \
     ON CONFLICT (caller) DO UPDATE SET seen_at = excluded.seen_at";
 const PRESENT: &str = "SELECT caller, greatest(0, (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT - seen_at) AS ago_ms FROM presence \
-    WHERE seen_at > (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT - $1";
+    WHERE seen_at BETWEEN (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT - $1 AND (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT + 5000";
 const REPLY: &str = "WITH replied AS (UPDATE commands SET reply = $2 WHERE id = $1 AND reply IS NULL RETURNING origin) \
     SELECT pg_notify($3, origin) FROM replied";
 const STATES: &str = "SELECT id, taken_in IS NOT NULL AS taken, reply FROM commands WHERE id = ANY ($1)";
@@ -108,6 +109,8 @@ pub(super) struct PgFleet {
     /// Another hub has committed something that is not urgent.
     woken_soon: Notify,
     last_read: Mutex<Instant>,
+    /// When commands were last looked for.
+    last_any: Mutex<Instant>,
     /// Whether there may be a command for this host, or a reply.
     is_addressed: AtomicBool,
     /// The hubs that have to be woken.
@@ -126,6 +129,7 @@ impl PgFleet {
             woken: Notify::new(),
             woken_soon: Notify::new(),
             last_read: Mutex::new(Instant::now()),
+            last_any: Mutex::new(Instant::now()),
             is_addressed: AtomicBool::new(false),
             to_wake: Mutex::default(),
             has_to_wake: Notify::new(),
@@ -354,7 +358,13 @@ impl Fleet for PgFleet {
         };
         *self.last_read.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         let is_for_this_host = self.is_addressed.swap(false, Ordering::Relaxed);
-        if has_message && !is_for_this_host { News::Commits } else { News::Any }
+        let mut last_any = self.last_any.lock().unwrap_or_else(PoisonError::into_inner);
+        // Also in a busy fleet, commands are looked for once a second: the last attempt may have failed.
+        if has_message && !is_for_this_host && last_any.elapsed() < POLL {
+            return News::Commits;
+        }
+        *last_any = Instant::now();
+        News::Any
     }
 
     fn wake(&self, whom: Wake) {
@@ -401,7 +411,14 @@ impl Fleet for PgFleet {
             commits.last = number;
             commits.has_more = number < head;
             if text(row, "host")? != self.name() {
-                commits.changed.add(json::<Changed>(row, "changed")?);
+                // A record that cannot be read, of a hub of another version for example, must not keep this hub from reading the next ones.
+                match json::<Changed>(row, "changed") {
+                    Ok(changed) => commits.changed.add(changed),
+                    Err(error) => {
+                        tracing::warn!(%error, number, "cannot read what another hub has committed: everything is read again");
+                        commits.incomplete = true;
+                    }
+                }
                 commits.count += 1;
             }
         }
@@ -481,7 +498,8 @@ fn command_state(row: &Row) -> Result<CommandState, StoreError> {
     let reply: Option<&str> = row.try_get("reply").map_err(|error| unreadable(&error))?;
     let taken: bool = row.try_get("taken").map_err(|error| unreadable(&error))?;
     Ok(match (reply, taken) {
-        (Some(reply), _) => CommandState::Replied(parse(reply)?),
+        // One reply that cannot be read must not hide the others. The caller gets an error.
+        (Some(reply), _) => CommandState::Replied(parse(reply).unwrap_or_default()),
         (None, true) => CommandState::Taken,
         (None, false) => CommandState::Sent,
     })
@@ -541,10 +559,29 @@ fn json<T: DeserializeOwned>(row: &Row, column: &str) -> Result<T, StoreError> {
 }
 
 fn parse<T: DeserializeOwned>(text: &str) -> Result<T, StoreError> {
+    if nesting(text) > MAX_NESTING {
+        return Err(StoreError::Unusable("a row cannot be read: it is nested too deeply".to_owned()));
+    }
     let mut json = serde_json::Deserializer::from_str(text);
-    // As deep as any message of a child.
     json.disable_recursion_limit();
     T::deserialize(&mut json).map_err(|error| StoreError::Unusable(format!("a row cannot be read: {error}")))
+}
+
+/// How deeply arrays and objects are nested in a JSON text.
+fn nesting(json: &str) -> usize {
+    let (mut depth, mut deepest, mut in_text, mut escaped) = (0_usize, 0, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b'[' | b'{' if !in_text => depth += 1,
+            b']' | b'}' if !in_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
 }
 
 fn unreadable(error: &Error) -> StoreError {

@@ -182,7 +182,7 @@ impl Membership {
                     .to_owned(),
             ),
             false => StoreError::Unavailable(format!(
-                "host `{name}` was declared lost, or another hub has replaced this one"
+                "host `{name}` was declared lost, another hub has replaced this one, or this Plexus is too old for the database"
             )),
         })
     }

@@ -123,6 +123,7 @@ impl PgMigration {
 
     /// The id of the last transaction of a host.
     pub(crate) fn last_transaction(&self, host: &HostName) -> Stored<Option<String>> {
+        self.wait_for_writers()?;
         let sql = "SELECT last_commit FROM hosts WHERE name = ?1";
         self.database().one(sql, [host.as_str()], |row| row.get(0))
     }
@@ -180,7 +181,16 @@ impl PgMigration {
         Ok(name)
     }
 
+    /// Waits until a transaction has ended whose COMMIT had no answer: the server may still execute it.
+    fn wait_for_writers(&self) -> Stored<()> {
+        if self.database().value("SELECT to_regclass('plexus.writer') IS NOT NULL", ())? {
+            self.database().run(LOCK, ())?;
+        }
+        Ok(())
+    }
+
     pub(crate) fn has_schema(&self, name: &str) -> Stored<bool> {
+        self.wait_for_writers()?;
         self.database().value("SELECT to_regnamespace(?1) IS NOT NULL", [name])
     }
 
