@@ -1,12 +1,12 @@
 //! `plexus run`: creates a session for one prompt, follows it, and answers its approvals at the terminal. The session remains after
-//! the turn. `given` parses arguments, `resume` finds the Claude Code session to continue, `worktree` shows the changes of a session
+//! the turn. `given` parses arguments, `create` builds the parameters of the session, `resume` finds the Claude Code session to continue, `worktree` shows the changes of a session
 //! with a worktree.
 
+mod create;
 pub(crate) mod given;
 mod resume;
 mod worktree;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -14,12 +14,13 @@ use plexus_protocol::SessionId;
 use plexus_protocol::claudecode::{CreateResult, Status};
 use serde_json::{Value, json};
 
-use crate::error::{ExpectedError, system};
+use crate::error::ExpectedError;
 use crate::hub::{HubClient, JsonArg, block_on};
+use crate::output;
 use crate::settings::DataDirArg;
 use crate::terminal_session::{OutputMode, Purpose, Start, TerminalSession, output_mode};
 use crate::typed::Typed;
-use crate::{attachments, environment, output};
+use create::NewSession;
 
 /// Arguments of `plexus run`.
 #[derive(Debug, Args)]
@@ -46,10 +47,10 @@ pub(crate) struct RunArgs {
     /// The working directory [default: the current one].
     #[arg(long)]
     pub(crate) dir: Option<PathBuf>,
-    /// Run the agent on this host of a shared database, in the same directory there; of this shell, it gets only the variables that --env names.
+    /// Run the agent on this host of a shared database, in the directory with the same path there; from this shell, only the variables named with --env are passed on.
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Option<String>,
-    /// Run the agent on the connected host with this label that has the most free slots, otherwise as with --host; repeat it to require more labels.
+    /// Run the agent on the connected host with this label that has the most free slots; directory and variables as with --host. Repeat it to require several labels.
     #[arg(long = "label", value_name = "LABEL", conflicts_with = "host")]
     pub(crate) labels: Vec<String>,
     /// The model [default: Claude Code's own choice].
@@ -100,111 +101,71 @@ pub(crate) struct RunArgs {
 /// Runs one turn.
 pub(crate) fn run(args: &RunArgs) -> Result<(), ExpectedError> {
     block_on(async {
-        let mut env = environment::chosen(std::env::vars_os(), &args.env).map_err(|name| {
-            ExpectedError::Usage(format!("--env {name}: the variable is not set or not UTF-8"))
-        })?;
-        if args.host.is_some() || !args.labels.is_empty() {
-            // PATH, HOME and the others are those of this machine.
-            env.retain(|(name, _)| args.env.contains(name));
-        }
-        let dir = match &args.dir {
-            Some(dir) => std::path::absolute(dir).map_err(system)?,
-            None => std::env::current_dir().map_err(system)?,
-        };
-        let name = args.name.clone().unwrap_or_else(free_name);
-        let prompt = args.prompt.as_deref().map(given::prompt).transpose()?;
-        let attachments = attachments::read(&args.attach)?;
-        let mcp_servers = args.mcp.as_deref().map(given::mcp_servers).transpose()?;
-        let hooks = args.hooks.as_deref().map(given::hooks).transpose()?;
+        let session = NewSession::read(args)?;
         let output_mode = output_mode(args.json);
         let hub = HubClient::reach(&args.data_dir).await?;
         let resume = match &args.resume {
-            Some(given) => Some(resume::session(&hub, &dir, given).await?),
+            Some(given) => Some(resume::session(&hub, &session.dir, given).await?),
             None => None,
         };
-        let prompt = prompt.ok_or_else(|| ExpectedError::Usage("give a prompt as well".to_owned()))?;
-        let mut create = json!({
-            "name": name, "working_dir": dir, "prompt": prompt, "env": env.into_iter().collect::<BTreeMap<_, _>>(),
-            "deltas": output_mode == OutputMode::Terminal && !args.detach,
-        });
-        if !attachments.is_empty() {
-            create["attachments"] = Value::Array(attachments);
-        }
-        if !args.labels.is_empty() {
-            create["labels"] = json!(args.labels);
-        }
-        if args.worktree {
-            create["isolation"] = json!("worktree");
-        }
-        if let Some(amount) = args.budget {
-            create["budget"] = json!({"cost_usd": amount});
-        }
-        if let Some(session) = resume {
-            create["resume"] = json!(session);
-        }
-        if args.trust {
-            create["trust_project"] = json!(true);
-        }
-        if args.no_imported {
-            create["imported"] = json!(false);
-        }
-        if let Some(servers) = mcp_servers {
-            create["mcp_servers"] = json!(servers);
-        }
-        if let Some(hooks) = hooks {
-            create["hooks"] = json!(hooks);
-        }
-        for (key, value) in [
-            ("host", &args.host),
-            ("model", &args.model),
-            ("permission_mode", &args.mode),
-            ("policy", &args.policy),
-            ("append_system_prompt", &args.append_system_prompt),
-        ] {
-            if let Some(value) = value {
-                create[key] = json!(value);
-            }
-        }
-        let CreateResult::Created { id, cursor, .. } = hub.call("claudecode.create", create).await?;
+        let CreateResult::Created { id, cursor, .. } =
+            hub.call("claudecode.create", session.params(resume)?).await?;
         if args.detach {
-            match output_mode {
-                OutputMode::Json => {
-                    output::json_line(&json!({"type": "created", "session_id": id, "name": name}));
-                }
-                OutputMode::Terminal | OutputMode::Plain => {
-                    output::say(&format!("plexus: {name} runs; `plexus attach {name}` follows it"));
-                    output::print(&name);
-                }
-            }
+            say_created(id, &session.name, output_mode);
             return Ok(());
         }
-        if output_mode != OutputMode::Json {
-            output::say(&format!(
-                "plexus: session {name}; `plexus attach {name}` follows it from another terminal"
-            ));
-        }
-        let start = Start {
-            id,
-            name: name.clone(),
-            purpose: Purpose::Turn(1),
-            turn: 1,
-            status: Status::Running,
-            cost_usd: 0.0,
-            own_turn: Some(1),
-            cursor: cursor.unwrap_or_default(),
-        };
-        let mut terminal = TerminalSession::new(&hub, &start, output_mode);
-        let status = terminal.run(&start).await?;
-        if output_mode == OutputMode::Json {
-            output::json_line(
-                &json!({"type": "ended", "session_id": id, "name": name, "turn": 1, "status": status}),
-            );
-        } else if args.worktree {
-            let ended = worktree::Ended { id, name: &name, dir: &dir };
+        let status = follow(&hub, id, &session.name, cursor.unwrap_or_default(), output_mode).await?;
+        if output_mode != OutputMode::Json && args.worktree {
+            let ended = worktree::Ended { id, name: &session.name, dir: &session.dir };
             worktree::finish(&hub, &ended, output_mode, &mut Typed::new()).await?;
         }
         outcome(status)
     })
+}
+
+/// Reports a session that continues in the background.
+fn say_created(id: SessionId, name: &str, output_mode: OutputMode) {
+    match output_mode {
+        OutputMode::Json => {
+            output::json_line(&json!({"type": "created", "session_id": id, "name": name}));
+        }
+        OutputMode::Terminal | OutputMode::Plain => {
+            output::say(&format!("plexus: {name} runs; `plexus attach {name}` follows it"));
+            output::print(name);
+        }
+    }
+}
+
+/// Follows the first turn of a session to its end.
+async fn follow(
+    hub: &HubClient,
+    id: SessionId,
+    name: &str,
+    cursor: u64,
+    output_mode: OutputMode,
+) -> Result<Status, ExpectedError> {
+    if output_mode != OutputMode::Json {
+        output::say(&format!(
+            "plexus: session {name}; `plexus attach {name}` follows it from another terminal"
+        ));
+    }
+    let start = Start {
+        id,
+        name: name.to_owned(),
+        purpose: Purpose::Turn(1),
+        turn: 1,
+        status: Status::Running,
+        cost_usd: 0.0,
+        own_turn: Some(1),
+        cursor,
+    };
+    let status = TerminalSession::new(hub, &start, output_mode).run(&start).await?;
+    if output_mode == OutputMode::Json {
+        output::json_line(
+            &json!({"type": "ended", "session_id": id, "name": name, "turn": 1, "status": status}),
+        );
+    }
+    Ok(status)
 }
 
 /// The outcome of a turn as the outcome of this process.

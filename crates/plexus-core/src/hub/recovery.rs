@@ -31,54 +31,12 @@ impl Hub {
         stop_orphaned_hooks(self.settings()).await;
         self.claude_version.recover().await;
         let runs = store.open_runs().await?;
-        // Known before any door opens: the processes of a child must find none open to them.
-        for run in &runs {
-            let process = run.process.clone().map(run_process::from_stored);
-            if let Some(keeper) = process.filter(ProcessIdentity::is_alive) {
-                parts.keepers.insert(run.key.session, keeper.pid);
-            }
-        }
-        let mut sessions: Vec<SessionId> = runs.iter().map(|run| run.key.session).collect();
-        for session in store.sessions().await?.into_iter().filter(|row| self.is_own(row.host.as_ref())) {
-            let turn = store.turn(session.id, session.latest_turn).await?;
-            parts.reservations.add_session(session.id, session.answers_to);
-            if turn.is_some_and(|turn| turn.ended_at.is_none()) {
-                sessions.push(session.id);
-            }
-        }
-        for approval in self.book().recover(store.host()).await? {
-            parts.reservations.add_approval(approval.approval.id, input_size(&approval.approval.input));
-            parts.escalation.open(&approval);
-            parts.escalation.wake(&approval.approval.asked_of);
-            self.notifier.iter().for_each(|notifier| notifier.open(&approval));
-        }
-        if store.fleet().is_some() {
-            // Sessions of this host may be asked by sessions of other hosts.
-            for row in store.open_approvals(OpenFilter::All).await? {
-                parts.escalation.wake(&row.approval.asked_of);
-            }
-        }
-        if self.notifier.is_some() {
-            self.in_background(|hub| async move {
-                if let Some(notifier) = &hub.notifier {
-                    notifier.run(hub.store(), hub.commits()).await;
-                }
-            });
-        }
-        self.in_background(|hub| async move {
-            hub.parts.escalation.run(hub.store(), hub.commits(), hub.settings()).await
-        });
-        self.in_background(|hub| async move { hub.wake_sessions().await });
-        let over_http =
-            |run: &&RunRow| run.state == RunState::External || self.settings().child_mcp == ChildMcp::Http;
-        for run in runs.iter().filter(over_http) {
-            for row in store.approvals_without_result(run.key).await? {
-                if row.channel == Channel::Mcp && row.approval.delivered_at.is_none() {
-                    self.permits.detached(row.approval.id);
-                }
-            }
-        }
-        for session in sessions {
+        self.recover_keepers(&runs);
+        let working = self.recover_sessions(&runs).await?;
+        self.recover_approvals().await?;
+        self.start_escalation();
+        self.recover_permits(&runs).await?;
+        for session in working {
             self.sessions.get(session);
         }
         parts.tasks.spawn_until_closing(housekeeping::run(Housekeeping {
@@ -91,6 +49,75 @@ impl Hub {
         }
         self.in_background(|hub| async move { hub.follow_other_hubs(seen).await });
         self.in_background(|hub| async move { hub.share_presence().await });
+        Ok(())
+    }
+
+    /// Notes the keepers that live. They are known before any door opens: the processes of a child must find none open to them.
+    fn recover_keepers(&self, runs: &[RunRow]) {
+        for run in runs {
+            let process = run.process.clone().map(run_process::from_stored);
+            if let Some(keeper) = process.filter(ProcessIdentity::is_alive) {
+                self.parts.keepers.insert(run.key.session, keeper.pid);
+            }
+        }
+    }
+
+    /// Counts the sessions of this host. Returns those that have a process or a running turn.
+    async fn recover_sessions(&self, runs: &[RunRow]) -> Result<Vec<SessionId>, StoreError> {
+        let mut working: Vec<SessionId> = runs.iter().map(|run| run.key.session).collect();
+        for session in self.store().sessions().await?.into_iter().filter(|row| self.is_own(row.host.as_ref()))
+        {
+            let turn = self.store().turn(session.id, session.latest_turn).await?;
+            self.parts.reservations.add_session(session.id, session.answers_to);
+            if turn.is_some_and(|turn| turn.ended_at.is_none()) {
+                working.push(session.id);
+            }
+        }
+        Ok(working)
+    }
+
+    async fn recover_approvals(&self) -> Result<(), StoreError> {
+        let parts = &self.parts;
+        for approval in self.book().recover(self.store().host()).await? {
+            parts.reservations.add_approval(approval.approval.id, input_size(&approval.approval.input));
+            parts.escalation.open(&approval);
+            parts.escalation.wake(&approval.approval.asked_of);
+            self.notifier.iter().for_each(|notifier| notifier.open(&approval));
+        }
+        if self.store().fleet().is_some() {
+            // Sessions of this host may be asked by sessions of other hosts.
+            for row in self.store().open_approvals(OpenFilter::All).await? {
+                parts.escalation.wake(&row.approval.asked_of);
+            }
+        }
+        Ok(())
+    }
+
+    fn start_escalation(self: &Arc<Self>) {
+        if self.notifier.is_some() {
+            self.in_background(|hub| async move {
+                if let Some(notifier) = &hub.notifier {
+                    notifier.run(hub.store(), hub.commits()).await;
+                }
+            });
+        }
+        self.in_background(|hub| async move {
+            hub.parts.escalation.run(hub.store(), hub.commits(), hub.settings()).await
+        });
+        self.in_background(|hub| async move { hub.wake_sessions().await });
+    }
+
+    /// Waits for the clients of permits over HTTP that an earlier hub served.
+    async fn recover_permits(&self, runs: &[RunRow]) -> Result<(), StoreError> {
+        let over_http =
+            |run: &&RunRow| run.state == RunState::External || self.settings().child_mcp == ChildMcp::Http;
+        for run in runs.iter().filter(over_http) {
+            for row in self.store().approvals_without_result(run.key).await? {
+                if row.channel == Channel::Mcp && row.approval.delivered_at.is_none() {
+                    self.permits.detached(row.approval.id);
+                }
+            }
+        }
         Ok(())
     }
 
