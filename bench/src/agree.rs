@@ -30,7 +30,7 @@ pub(crate) fn run(args: &AgreeArgs) -> anyhow::Result<ExitCode> {
             }
         }
     }
-    println!("{} runs: results, their difference, the noise", args.runs.len());
+    println!("{} runs: results, difference, allowed noise", args.runs.len());
     let mut failures = 0;
     for ((benchmark, what), goals) in &goals {
         let Some(first) = goals.first() else { continue };
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &AgreeArgs) -> anyhow::Result<ExitCode> {
         };
         failures += usize::from(agreement != "agree");
         println!(
-            "  {benchmark}: {what}: {} {}; {:.0} %, {:.0} %: {agreement}",
+            "  {benchmark}: {what}: {} {}; difference {:.0} %, allowed {:.0} %: {agreement}",
             values.iter().map(|value| shown(*value)).collect::<Vec<_>>().join(", "),
             first.unit,
             difference * 100.0,

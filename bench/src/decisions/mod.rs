@@ -89,7 +89,7 @@ pub(crate) async fn run(args: &DecisionsArgs) -> anyhow::Result<ExitCode> {
         let (time, cores) = (median_of(&times), report.machine.cores);
         let most = cores as f64 * 1000.0 / time;
         let text = format!(
-            "{name}: a decision takes {} ms of processor time in all threads and processes together (`/proc/stat`), with which {cores} busy cores \
+            "{name}: a decision takes {} ms of processor time in all threads and processes together (`/proc/stat`), so {cores} fully busy cores could \
              make {} decisions per second. The cores are busy for {:.0} % of the time. A decision takes three commits, one after the other, and one thread makes all commits.",
             shown(time),
             shown(most),

@@ -56,7 +56,7 @@ pub(crate) async fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
         "fleet",
         "From `respond` until the agent starts the tool, and decisions per second, with hubs that share a PostgreSQL server",
         "a network: hubs, server, agents and clients share the machine's cores and its disk, which a real fleet does not. An agent waits for one \
-         approval at a time. In the decisions per second, one hub has a listener of all approvals, as an open console is.",
+         approval at a time. In the decisions per second, one client listens to the approvals of all hosts, as an open console does.",
     );
     if !args.only_decisions {
         measure_answers(&mut report, args).await?;
@@ -119,7 +119,7 @@ async fn measure_decisions(report: &mut Report, args: &FleetArgs) -> anyhow::Res
     report.values("processor time per decision", "ms", &processor_ms);
     let (time, cores) = (median_of(&processor_ms), report.machine.cores);
     let text = format!(
-        "{name}: a decision takes {} ms of processor time in clients, hubs and PostgreSQL together (`/proc/stat`), with which {cores} busy cores make {} \
+        "{name}: a decision takes {} ms of processor time in clients, hubs and PostgreSQL together (`/proc/stat`), so {cores} fully busy cores could make {} \
          decisions per second.",
         shown(time),
         shown(cores as f64 * 1000.0 / time),

@@ -15,7 +15,7 @@ use crate::output;
 use crate::removal::{Removal, RemovalArgs, Target};
 use crate::settings::DataDirArg;
 use crate::table::{Align, Table};
-use crate::terminal::age;
+use crate::terminal::{age, one_line};
 
 /// Arguments of `plexus host`.
 #[derive(Debug, Args)]
@@ -29,13 +29,13 @@ pub(crate) struct HostArgs {
 enum HostVerb {
     /// List the hosts that share the database, and whether their hubs are connected.
     Ls(LsArgs),
-    /// Create a role of the database for a machine, limited to its own sessions, and print what it needs to join.
+    /// Create a database role for a machine, limited to the sessions of that machine, and print the settings it needs to join.
     ///
     /// Run this on a hub whose role owns the tables and may create roles. The password is shown only once.
     Add(AddArgs),
-    /// Give a host no new sessions. Those that it has go on.
+    /// Place no new sessions on a host. Its existing sessions continue.
     Drain(ChangeArgs),
-    /// Give a drained host new sessions again.
+    /// Allow new sessions on a drained host again.
     Undrain(ChangeArgs),
     /// Declare a host lost: withdraw its approvals, fail its turns, and keep its hub from writing.
     ///
@@ -71,7 +71,7 @@ struct LostArgs {
     /// The name of the host.
     #[arg(value_name = "NAME")]
     host: String,
-    /// Do so although its hub is connected. Its agents are stopped.
+    /// Declare it lost even if its hub is connected. Its agents are stopped.
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -125,7 +125,7 @@ pub(crate) fn run(args: &HostArgs) -> Result<(), ExpectedError> {
 async fn accept_rollback(args: &AcceptRollbackArgs) -> Result<(), ExpectedError> {
     let hub = HubClient::reach(&args.data_dir).await?;
     args.yes
-        .confirm("Continue with the state of the database? What this host stored since then is lost.")
+        .confirm("Continue with the state of the database? Changes of this host that the database has lost cannot be recovered.")
         .await?;
     let AcceptRollbackResult::Ok {} = hub.call_with_timeout("host.accept_rollback", json!({})).await?;
     output::say("plexus: accepted; the hub stops. Start it again with `plexus up`");
@@ -205,7 +205,7 @@ fn table(hosts: &[HostView]) -> String {
             None => host.used_slots.to_string(),
         };
         let name = host.name.to_string();
-        table.row([name, state, labels.join(" "), slots, sessions, approvals, host.version.clone()]);
+        table.row([name, state, labels.join(" "), slots, sessions, approvals, one_line(&host.version, 40)]);
     }
     table.to_string()
 }

@@ -28,7 +28,7 @@ const UPDATE_EVERY: Duration = Duration::from_millis(100);
 #[command(
     after_help = "No hub may run on the data directory: stop it with `plexus down`. Agents that a hub has left running continue with the next hub. \
     The old file is kept as plexus.db.moved, the old tables as a schema plexus_moved_… of the database. If the command is interrupted, run it \
-    again: it finishes the move.\n\n\
+    again: it finishes the migration.\n\n\
     Examples:\n  plexus migrate --to postgres://plexus@db.example/plexus --host laptop\n  plexus migrate --to sqlite"
 )]
 pub(crate) struct MigrateArgs {
@@ -54,7 +54,7 @@ pub(crate) fn run(args: MigrateArgs) -> Result<(), ExpectedError> {
     let dir = args.data_dir.resolve()?;
     if !dir.exists() {
         return Err(ExpectedError::Refused(format!(
-            "{} does not exist: there is nothing to move",
+            "{} does not exist: there is nothing to migrate",
             dir.display()
         )));
     }
@@ -151,7 +151,7 @@ fn report_in_file(dir: &Path, moved: &Moved) {
 fn outcome(moved: &Moved) -> String {
     match moved.rows {
         Some(rows) => format!("moved {}", counted(rows, "row", "rows")),
-        None => "finished an interrupted move".to_owned(),
+        None => "finished an interrupted migration".to_owned(),
     }
 }
 

@@ -279,7 +279,7 @@ fn exceeded_budgets(records: &Records) -> Vec<String> {
     exceeded.collect()
 }
 
-/// The feed has no gaps, and everyone who follows it is told every end of a turn once.
+/// The feed has no gaps, and each follower receives the end of each turn exactly once.
 fn gaps(records: &Records) -> Vec<String> {
     let mut found = Vec::new();
     found.extend(gap_in(&records.feed).map(|after| format!("the feed has a gap after entry {after}")));

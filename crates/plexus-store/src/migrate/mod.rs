@@ -44,10 +44,10 @@ pub struct Moved {
 
 /// Follows a migration.
 pub trait Observer {
-    /// So many rows are copied.
+    /// Reports that `done` of `total` rows are copied.
     fn progress(&mut self, done: u64, total: u64);
 
-    /// The migration has reached a step. An error ends it there, as the end of the process would: tests do that.
+    /// The migration has reached a step. Tests return an error to simulate a crash at this step.
     ///
     /// # Errors
     /// To end the migration.
@@ -56,7 +56,7 @@ pub trait Observer {
     }
 }
 
-/// The steps after which a crash leaves another state, in their order.
+/// The steps of a migration, in order. A crash after each one leaves a different state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
     /// All rows are copied, but the copy is not visible.
@@ -80,7 +80,7 @@ impl Step {
 #[derive(Debug, Error)]
 pub enum MigrateError {
     /// The data directory has no state.
-    #[error("{0} does not exist: there is nothing to move")]
+    #[error("{0} does not exist: there is nothing to migrate")]
     NoFile(PathBuf),
     /// The state is in a database.
     #[error("the state is already in a database ({0})")]

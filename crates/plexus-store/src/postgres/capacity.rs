@@ -11,7 +11,7 @@ use crate::sql::columns::Json;
 
 const STORE: &str = "UPDATE hosts SET labels = ?2, slots = ?3, schema_version = ?4 WHERE name = ?1";
 
-/// Stores it.
+/// Stores labels, slots and schema version in the row of the host.
 pub(super) fn store(database: &dyn Database, host: &HostName, capacity: &Capacity) -> Stored<()> {
     let Capacity { labels, slots } = capacity;
     database.run(STORE, (host.as_str(), Json(labels), slots.as_ref(), schema::VERSION))?;

@@ -31,7 +31,7 @@ pub(super) const DIALECT: Dialect = Dialect {
         fence: "WITH stopped AS (UPDATE host_roles SET stopped_at = (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT WHERE host = ?1 AND stopped_at IS NULL) \
             UPDATE hosts SET epoch = epoch + 1 WHERE name = ?1",
         sessions: "SELECT id FROM sessions WHERE host = ?1 AND deleted_at IS NULL ORDER BY ordinal",
-        run_of_token: "SELECT r.* FROM runs r JOIN sessions s ON s.id = r.session WHERE r.token_hash = ?2 AND r.state <> 'ended' AND (s.host = ?1 OR s.host IS NULL)",
+        run_of_token: "SELECT r.session, r.run, r.state, r.token_hash, r.process, r.journal_offset, r.exit, r.created_at, r.ended_at, r.files FROM runs r JOIN sessions s ON s.id = r.session WHERE r.token_hash = ?2 AND r.state <> 'ended' AND (s.host = ?1 OR s.host IS NULL)",
         pending_approvals: "SELECT a.id FROM approvals a JOIN sessions s ON s.id = a.session \
             WHERE a.status = 'pending' AND s.host = ?1 ORDER BY a.number",
         slots: "SELECT h.slots, (SELECT count(*) FROM sessions s LEFT JOIN turns t ON t.session = s.id AND t.turn = s.latest_turn \

@@ -99,7 +99,7 @@ impl Release {
         let owns = "SELECT pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = 'plexus'";
         if !database.value::<bool>(owns, ())? {
             return Err(StoreError::Unusable(format!(
-                "was migrated by an older Plexus (store version {version}; this Plexus {} needs {}): start a hub of this version first whose role owns the \
+                "has the schema of an older Plexus (store version {version}; this Plexus {} needs {}): first start a hub of this version whose role owns the \
                  database",
                 self.plexus,
                 self.version()
@@ -139,7 +139,7 @@ impl Release {
     fn is_too_old(&self, found: &Found) -> StoreError {
         let Found { version, oldest, plexus } = found;
         StoreError::Unusable(format!(
-            "was migrated by Plexus {plexus}, and this Plexus {} is more than one release older (store version {version}, for hubs of version {oldest} or later; this \
+            "has the schema of Plexus {plexus}, and this Plexus {} is more than one release older (store version {version}, for hubs of version {oldest} or later; this \
              one has {}): update Plexus on this machine",
             self.plexus,
             self.version()

@@ -56,13 +56,13 @@ pub(super) async fn run(args: &AddArgs) -> Result<(), ExpectedError> {
         None => {
             let section = section(url, Path::new(ELSEWHERE), host);
             output::print(&format!(
-                "{section}\n# The line in the password file, which only you may be able to read:\n{password}\n"
+                "{section}\n# Write this line to the password file, and run chmod 600 on it:\n{password}\n"
             ));
         }
     }
     if *local {
         output::say(
-            "plexus: this address of the database is valid on this machine only; replace it in `url` for another one",
+            "plexus: the address in `url` is valid on this machine only; replace it with one that the other machine can reach",
         );
     }
     Ok(())

@@ -25,7 +25,7 @@ pub(crate) struct StoreArgs {
     /// The name of this machine among the hosts that share the database [default: its host name].
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// A label of this machine, such as gpu or team=a, by which sessions are placed; repeat it for more.
+    /// A label of this machine, such as gpu or team=a, for `plexus run --label`; may be repeated.
     #[arg(long = "label", value_name = "LABEL")]
     labels: Vec<String>,
     /// How many sessions may work on this machine at a time; 0 for none [default: no limit].
@@ -100,7 +100,7 @@ impl StoreTable {
                 return Ok(StoreSetting::File);
             }
             return Err(ExpectedError::Settings(
-                "a host has a name, labels and slots only in a database that hosts share: use --store URL, or `url` under \
+                "a host name, labels and slots need a shared database: use --store URL, or `url` under \
                  [store] in plexus.toml, as well"
                     .to_owned(),
             ));

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use super::link::{Link, State};
 use super::plan::Fault;
 
-/// The time limit for a hub to be ready again. The database may be away meanwhile.
+/// The time limit for a hub to be ready again. The database may be unavailable in the meantime.
 const READY_WITHIN: Duration = Duration::from_secs(120);
 const START_AGAIN: Duration = Duration::from_millis(100);
 

@@ -17,7 +17,7 @@ const TRY_AGAIN: Duration = Duration::from_millis(20);
 /// The time limit for the last entries after the end of the run.
 const CATCH_UP_WITHIN: Duration = Duration::from_secs(60);
 
-/// Follows the feed until `expected` returns as many ends of turns as were told, or the time is over. Returns these ends, in order.
+/// Follows the feed until it has received `expected` finished turns, or the time limit passes. Returns the finished turns in order.
 pub(super) async fn follow(
     run: Arc<Run>,
     mut rng: Rng,

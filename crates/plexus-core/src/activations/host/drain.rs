@@ -15,7 +15,7 @@ use crate::method::Audience;
 pub(super) fn method() -> Method {
     Method::new(
         "host.drain",
-        "Gives a host no new sessions. Those that it has go on.",
+        "Places no new sessions on a host. Its existing sessions continue.",
         Audience::Programs,
         Needs::Rule,
         drain,
