@@ -91,13 +91,15 @@ CREATE FUNCTION names_approval(question TEXT, id TEXT, session TEXT, tool_use_id
 $$;
 
 -- Whether an event of another host's session says what a runner has done with a budget approval of that session.
-CREATE FUNCTION is_budget_event(session TEXT, event TEXT) RETURNS BOOLEAN LANGUAGE sql STABLE SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
+-- It has the next number of its turn: a larger one would leave no numbers for the events of that session.
+CREATE FUNCTION is_budget_event(session TEXT, turn BIGINT, seq BIGINT, event TEXT) RETURNS BOOLEAN LANGUAGE sql STABLE SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
     SELECT is_above_own($1) AND EXISTS (SELECT 1 FROM approvals a
-        WHERE a.id = $2::json ->> 'approval_id' AND a.session = $1 AND starts_with(a.tool_use_id, 'budget:')
-        AND a.tool_use_id = $2::json ->> 'tool_use_id'
-        AND CASE $2::json ->> 'type'
+        WHERE a.id = $4::json ->> 'approval_id' AND a.session = $1 AND a.turn = $2 AND starts_with(a.tool_use_id, 'budget:')
+        AND a.tool_use_id = $4::json ->> 'tool_use_id'
+        AND CASE $4::json ->> 'type'
             WHEN 'approval_requested' THEN a.status = 'pending'
-            WHEN 'approval_resolved' THEN a.status = 'withdrawn' AND $2::json ->> 'status' = 'withdrawn' END)
+            WHEN 'approval_resolved' THEN a.status = 'withdrawn' AND $4::json ->> 'status' = 'withdrawn' END)
+    AND $3 = (SELECT coalesce(max(e.seq) + 1, 0) FROM events e WHERE e.session = $1 AND e.turn = $2)
 $$;
 
 -- The feed entries of another host's session that a runner may write and read: its budget approvals, and that its budget is low.
@@ -144,6 +146,8 @@ BEGIN
             RAISE EXCEPTION 'this role is that of host %: use --host %', own_host(), own_host() USING ERRCODE = '42501';
         ELSIF before IN ('lost', 'removed') AND $4 <> 'rejoined' OR before NOT IN ('lost', 'removed') AND $4 NOT IN (before, 'rolled_back') THEN
             RAISE EXCEPTION 'host % cannot become %', $1, $4 USING ERRCODE = '42501';
+        ELSIF $3 !~ '^[0-9A-Za-z.+-]{1,64}$' THEN
+            RAISE EXCEPTION 'this is not the version of a hub' USING ERRCODE = '42501';
         END IF;
     END IF;
     IF before IS NULL THEN
@@ -315,7 +319,9 @@ CREATE POLICY own ON hosts FOR UPDATE USING (name = (SELECT own_host()) AND stat
     WITH CHECK (name = (SELECT own_host()) AND state IN ('in', 'draining', 'rejoined', 'rolled_back') AND (slots IS NULL OR slots >= 0)
         AND labels ~ '^\[("[A-Za-z0-9._=-]{1,64}"(,"[A-Za-z0-9._=-]{1,64}")*)?\]$' AND length(labels) < 10000 AND commits >= 0 AND schema_version >= 0);
 CREATE POLICY known ON leases FOR SELECT USING ((SELECT own_host()) IS NOT NULL);
-CREATE POLICY own ON leases USING (host = (SELECT own_host()));
+-- Hubs compute with it.
+CREATE POLICY own ON leases USING (host = (SELECT own_host()))
+    WITH CHECK (host = (SELECT own_host()) AND until BETWEEN 0 AND (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT + 60000);
 CREATE POLICY known ON commits FOR SELECT USING ((SELECT own_host()) IS NOT NULL);
 CREATE POLICY own ON commits FOR INSERT WITH CHECK (host = (SELECT own_host()));
 CREATE POLICY known ON presence FOR SELECT USING ((SELECT own_host()) IS NOT NULL);
@@ -338,7 +344,7 @@ CREATE POLICY own ON turns USING (is_own(session)) WITH CHECK (is_own(session) A
 CREATE POLICY own ON permit_streams USING (is_own(session))
     WITH CHECK (is_own(session) AND EXISTS (SELECT 1 FROM approvals a WHERE a.id = approval AND a.session = permit_streams.session));
 CREATE POLICY own ON events USING (is_own(session));
-CREATE POLICY budget ON events FOR INSERT WITH CHECK (is_budget_event(session, event));
+CREATE POLICY budget ON events FOR INSERT WITH CHECK (is_budget_event(session, turn, seq, event));
 CREATE POLICY own ON approvals USING (is_own(session))
     WITH CHECK (is_own(session) AND may_address(session, asked_of) AND names_approval(question, id, session, tool_use_id, asked_of));
 CREATE POLICY budget_seen ON approvals FOR SELECT USING (is_budget_above(session, tool_use_id));
@@ -348,7 +354,9 @@ CREATE POLICY budget_withdrawn ON approvals FOR UPDATE USING (is_budget_above(se
     WITH CHECK (is_budget_above(session, tool_use_id) AND status = 'withdrawn' AND names_approval(question, id, session, tool_use_id, asked_of));
 -- The subqueries find the approvals that these policies show.
 CREATE POLICY own ON asked_before USING (EXISTS (SELECT 1 FROM approvals a WHERE a.id = approval))
-    WITH CHECK (EXISTS (SELECT 1 FROM approvals a WHERE a.id = approval AND is_own(a.session) AND may_address(a.session, addressee)));
+    WITH CHECK (EXISTS (SELECT 1 FROM approvals a WHERE a.id = approval AND is_own(a.session) AND may_address(a.session, addressee))
+        -- The number of a feed entry that other hubs need for this addressee is not taken.
+        AND EXISTS (SELECT 1 FROM feed f WHERE f.number = asked_before.number AND f.addressee = asked_before.addressee AND f.approval = asked_before.approval));
 CREATE POLICY known ON budget_waits FOR SELECT USING (is_own(session) OR EXISTS (SELECT 1 FROM approvals a WHERE a.id = approval));
 CREATE POLICY own ON budget_waits FOR INSERT WITH CHECK (is_own(session) AND EXISTS (SELECT 1 FROM approvals a WHERE a.id = approval));
 CREATE POLICY ended ON budget_waits FOR DELETE USING (is_own(session) OR EXISTS (SELECT 1 FROM approvals a WHERE a.id = approval AND a.status <> 'pending'));

@@ -26,6 +26,8 @@ BEGIN
         OR NOT are_in_tree(NEW.tree, ARRAY[NEW.head, NEW.beginning], NULL) THEN
         RAISE EXCEPTION 'this host cannot create this session: it is of another host, or below a session that has not asked for it' USING ERRCODE = '42501';
     END IF;
+    -- The view above fails for all other runners if a configuration is no JSON.
+    PERFORM NEW.id::UUID, NEW.config::JSON;
     INSERT INTO sessions (id, name, answers_to, config, tree, head, beginning, created_at, host)
     VALUES (NEW.id, NEW.name, NEW.answers_to, NEW.config, NEW.tree, NEW.head, NEW.beginning, NEW.created_at, NEW.host);
     INSERT INTO host_ancestors
@@ -48,6 +50,7 @@ BEGIN
             OR NOT are_in_tree(NEW.tree, ARRAY[NEW.head, NEW.beginning], NULL) THEN
             RAISE EXCEPTION 'a session stays what and where it is' USING ERRCODE = '42501';
         END IF;
+        PERFORM NEW.config::JSON;
         UPDATE sessions SET name = NEW.name, config = NEW.config, head = NEW.head, beginning = NEW.beginning, latest_turn = NEW.latest_turn,
             latest_run = NEW.latest_run, deleted_at = NEW.deleted_at, cost_usd = NEW.cost_usd, woken_to = NEW.woken_to, title = NEW.title,
             archived_at = NEW.archived_at

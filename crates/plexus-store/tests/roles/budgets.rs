@@ -84,13 +84,21 @@ async fn a_budget_above_is_asked_for_by_the_runner_and_decided_by_others() {
         &plain,
     );
     hosts.refuses("add a decider", &ask(&format!("\"beyond_rules\":true,\"passed\":[],{operator}")), &plain);
-    let event = |kind: &str| {
-        format!(
-            "INSERT INTO events VALUES ('{{boss}}', 0, 9, '{{\"type\":\"{kind}\",\"approval_id\":\"{approval}\",\"tool_use_id\":\"budget:cost_usd\"}}', 1)"
-        )
+    let event = |kind: &str, turn: u64, seq: &str| {
+        let text = format!(
+            "{{\"type\":\"{kind}\",\"approval_id\":\"{approval}\",\"tool_use_id\":\"budget:cost_usd\"}}"
+        );
+        let next = format!(
+            "SELECT coalesce(max(seq) + 1, 0) FROM event_numbers WHERE session = '{{boss}}' AND turn = {turn}"
+        );
+        let sql = format!("INSERT INTO events VALUES ('{{boss}}', {turn}, {seq}, '{text}', 1)");
+        hosts.prints(&hosts.role(), &sql.replace("next", &format!("({next})")))
     };
-    hosts.prints(&hosts.role(), &event("approval_requested")).unwrap();
-    hosts.prints(&hosts.role(), &event("content")).unwrap_err();
+    event("approval_requested", 0, "next").unwrap();
+    event("content", 0, "next").unwrap_err();
+    event("approval_requested", 1, "next").unwrap_err();
+    event("approval_requested", 0, "next + 1").unwrap_err();
+    event("approval_requested", 0, "9223372036854775807").unwrap_err();
     let open = hosts.one.open_approvals(OpenFilter::All).await.unwrap();
     assert!(
         open.iter().any(|row| row.approval.id == approval && row.approval.session_id == boss),

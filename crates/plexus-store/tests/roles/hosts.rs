@@ -13,6 +13,12 @@ async fn a_runner_changes_no_other_host_and_not_its_own_epoch() {
     };
     hosts.refuses("raise its epoch", &set("epoch = epoch + 1", "two"), &join("two", "in"));
     hosts.refuses("join as another host", &join("one", "in"), &join("two", "in"));
+    let version = |version: &str| join("two", "in").replace("'9'", &format!("'{version}'"));
+    hosts.refuses(
+        "join as a version that controls terminals",
+        &version("\u{1b}[2J"),
+        &version("0.1.0-rc.1+x"),
+    );
     hosts.refuses("add a host", &join("three", "in"), &join("two", "rolled_back"));
     hosts.refuses("become another machine", &set("machine = 'x'", "two"), &set("last_commit = 'x'", "two"));
     hosts.refuses("fence another host", &set("last_commit = 'x'", "one"), &set("last_commit = 'x'", "two"));
@@ -39,6 +45,10 @@ async fn a_runner_changes_no_other_host_and_not_its_own_epoch() {
         )
     };
     hosts.refuses("end the lease of another host", &lease("one"), &lease("two"));
+    for until in ["-9223372036854775808", "-1", "9223372036854775807"] {
+        let strange = lease("two").replace("until = 1", &format!("until = {until}"));
+        hosts.refuses("have a lease that hubs cannot compute with", &strange, &lease("two"));
+    }
     let next = "WITH next AS (UPDATE writer SET number = number + 1 RETURNING number)";
     let commit = |host: &str| {
         format!("{next} INSERT INTO commits SELECT number, '{host}', '{{}}', 1 FROM next RETURNING 1")

@@ -167,6 +167,16 @@ async fn a_runner_notifies_about_its_own_approvals_only() {
         )
     };
     hosts.refuses("notify an agent that is not above", &notify("session:{boss}"), &notify("operator"));
+    let passed_over = |number: &str| {
+        format!(
+            "INSERT INTO asked_before SELECT 'operator', {number}, '{{asked-by-worker}}', TRUE FROM feed WHERE approval = '{{asked-by-worker}}' RETURNING 1"
+        )
+    };
+    hosts.refuses(
+        "take the number of a later request",
+        &passed_over("number + 1000"),
+        &passed_over("number"),
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
