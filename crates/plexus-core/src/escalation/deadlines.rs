@@ -17,6 +17,9 @@ use plexus_book::now;
 /// How long a budget approval waits for an answer, if its session has no `approval_timeout_secs`.
 const BUDGET_TIMEOUT_SECS: u64 = 300;
 
+/// After how long an approval is tried again that the store cannot read or change.
+const POSTPONED_SECS: u64 = 60;
+
 impl Escalation {
     /// How many seconds a decider has before an approval escalates: the setting of the nearest session that has one, else the hub's.
     pub(super) fn escalate_after(&self, lineage: &Lineage) -> u64 {
@@ -29,11 +32,17 @@ impl Escalation {
         loop {
             let approval = self.deadlines.due().await;
             // A commit sets the next deadline. Without one the approval is resolved, or its deadline has changed.
-            if let Some(still) = commits.retry(|| self.escalate(store, commits, settings, approval)).await {
-                self.deadlines.set(approval, still.approval.passes_on_at);
-            } else {
-                self.deadlines.set(approval, None);
-            }
+            let next = commits.retry(|| async {
+                match self.escalate(store, commits, settings, approval).await {
+                    // One that cannot be read must not delay the others.
+                    Err(StoreError::Unusable(why)) => {
+                        tracing::error!(%approval, why, "an approval cannot be escalated; trying again later");
+                        Ok(Some(now() + POSTPONED_SECS))
+                    }
+                    still => still.map(|still| still.and_then(|still| still.approval.passes_on_at)),
+                }
+            });
+            self.deadlines.set(approval, next.await);
         }
     }
 

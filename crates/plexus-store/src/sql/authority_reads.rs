@@ -1,12 +1,13 @@
 //! Reads permission rules, tokens and templates.
 
-use plexus_protocol::{TemplateName, TokenName, UnixSeconds};
+use plexus_protocol::{Decider, SessionId, TemplateName, TokenName, UnixSeconds};
+use serde_json::Value;
 
 use super::columns::{Json, Text, Word};
 use super::{ColumnRef, Database, Row, statements};
 use crate::domain::tokens::is_unexpired;
 use crate::rows::Stored;
-use crate::{NewRule, RuleRow, RulesInForce, TemplateRow, TokenRow};
+use crate::{NewRule, RuleAuthority, RuleRow, RulesInForce, StoreError, TemplateRow, TokenRow};
 
 /// How many permission rules were created and revoked so far. No rule is ever deleted.
 pub(crate) fn rules_version(database: &dyn Database) -> Stored<u64> {
@@ -20,18 +21,42 @@ pub(crate) fn rules(database: &dyn Database) -> Stored<RulesInForce> {
 
 fn rules_in_force(database: &dyn Database) -> Stored<Vec<RuleRow>> {
     database.all(statements::RULES, (), |row| {
-        Ok(RuleRow {
-            number: row.get("number")?,
-            rule: NewRule {
-                session: row.get::<Option<Text<_>>>("session")?.map(|id| id.0),
-                entry: row.get::<Json<_>>("entry")?.0,
-                expires_at: row.get("expires_at")?,
-                authority: row.get::<Word<_>>("authority")?.0,
-                created_by: row.get::<Json<_>>("made_by")?.0,
-            },
-            created_at: row.get("created_at")?,
-        })
+        let rule = rule_row(row);
+        match (&rule, row.get::<Option<Text<_>>>("session")) {
+            (Err(StoreError::Unusable(why)), Ok(Some(Text(session)))) => {
+                let number = row.get("number")?;
+                tracing::error!(number, %session, why, "a permission rule cannot be read: it denies all calls of its session");
+                Ok(unreadable_rule(number, session))
+            }
+            _ => rule,
+        }
     })
+}
+
+fn rule_row(row: &Row<'_>) -> Stored<RuleRow> {
+    Ok(RuleRow {
+        number: row.get("number")?,
+        rule: NewRule {
+            session: row.get::<Option<Text<_>>>("session")?.map(|id| id.0),
+            entry: row.get::<Json<_>>("entry")?.0,
+            expires_at: row.get("expires_at")?,
+            authority: row.get::<Word<_>>("authority")?.0,
+            created_by: row.get::<Json<_>>("made_by")?.0,
+        },
+        created_at: row.get("created_at")?,
+    })
+}
+
+/// A rule without a readable entry, which the policy cannot read either: it denies all calls of its session. It may have been a deny rule.
+fn unreadable_rule(number: u64, session: SessionId) -> RuleRow {
+    let rule = NewRule {
+        session: Some(session),
+        entry: Value::Null,
+        expires_at: None,
+        authority: RuleAuthority::Narrows,
+        created_by: Decider::Hub,
+    };
+    RuleRow { number, rule, created_at: 0 }
 }
 
 pub(crate) fn token_of_hash(

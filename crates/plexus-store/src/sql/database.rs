@@ -287,6 +287,32 @@ impl dyn Database + '_ {
         Ok(found)
     }
 
+    /// All rows of a list to which several hosts contribute. See [`Self::readable`].
+    pub(crate) fn all_readable<T>(
+        &self,
+        sql: &'static str,
+        params: impl Params,
+        mut map: impl FnMut(&Row<'_>) -> Stored<T>,
+    ) -> Stored<Vec<T>> {
+        let mut found = Vec::new();
+        self.each(sql, params, |row| {
+            found.extend(self.readable(map(row))?);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(found)
+    }
+
+    /// Leaves out a row that cannot be read, if hubs share the database: one host must not keep the others from reading all other rows.
+    pub(crate) fn readable<T>(&self, row: Stored<T>) -> Stored<Option<T>> {
+        match row {
+            Err(StoreError::Unusable(why)) if self.dialect().hosts.is_some() => {
+                tracing::error!(why, "a row is left out");
+                Ok(None)
+            }
+            row => row.map(Some),
+        }
+    }
+
     /// Begins a transaction that only reads. Its statements see the same state, until the returned value is dropped.
     pub(crate) fn snapshot(&self) -> Stored<Transaction<'_>> {
         self.run(self.dialect().begin_snapshot, ())?;

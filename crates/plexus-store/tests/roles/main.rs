@@ -9,6 +9,7 @@ mod common;
 mod hosts;
 mod secrets;
 mod sessions;
+mod unreadable;
 
 use std::sync::Arc;
 
