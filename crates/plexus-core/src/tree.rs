@@ -5,8 +5,8 @@
 use std::collections::{HashMap, HashSet};
 
 use plexus_protocol::claudecode::TreeView;
-use plexus_protocol::{Principal, join_path, root_path};
-use plexus_store::{SessionRow, SessionWithState, TurnStatus};
+use plexus_protocol::{AskedOf, Principal, SessionName, join_path, root_path};
+use plexus_store::{SessionWithState, TurnStatus};
 
 /// Trees are a few levels deep. This limit only stops a walk over a damaged store.
 pub(crate) const MAX_DEPTH: usize = 64;
@@ -39,8 +39,13 @@ pub(crate) fn visible_to(principal: &Principal, sessions: Vec<SessionWithState>)
         Principal::Session { id, .. } => session.row.id == *id,
     };
     let tops = sessions.iter().enumerate().rev().filter(|(_, it)| is_top(it));
-    let mut left: Vec<Unvisited> =
-        tops.map(|(at, it)| Unvisited { at, depth: 0, path: top_path(principal, &it.row) }).collect();
+    let mut left: Vec<Unvisited> = tops
+        .map(|(at, it)| Unvisited {
+            at,
+            depth: 0,
+            path: top_path(principal, &it.row.name, &it.row.answers_to),
+        })
+        .collect();
     let names: Vec<String> = sessions.iter().map(|it| it.row.name.to_string()).collect();
     let mut sessions: Vec<Option<SessionWithState>> = sessions.into_iter().map(Some).collect();
     let mut seen: Vec<VisibleSession> = Vec::new();
@@ -84,10 +89,10 @@ struct Unvisited {
 }
 
 /// The path of a session at the top of what the caller sees. An agent outside the hub does not see its own name in it.
-pub(crate) fn top_path(principal: &Principal, session: &SessionRow) -> String {
+pub(crate) fn top_path(principal: &Principal, name: &SessionName, answers_to: &AskedOf) -> String {
     match principal {
-        Principal::Operator | Principal::Token { .. } => root_path(&session.answers_to, &session.name),
-        Principal::Parent { .. } | Principal::Session { .. } => session.name.to_string(),
+        Principal::Operator | Principal::Token { .. } => root_path(answers_to, name),
+        Principal::Parent { .. } | Principal::Session { .. } => name.to_string(),
     }
 }
 
@@ -130,7 +135,7 @@ fn add_up(seen: &mut [VisibleSession]) {
 #[cfg(test)]
 mod tests {
     use plexus_protocol::{ApprovalKind, AskedOf, SessionId};
-    use plexus_store::OpenCall;
+    use plexus_store::{OpenCall, SessionRow};
 
     use super::*;
     use crate::test_support::session_row;

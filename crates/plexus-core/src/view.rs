@@ -27,7 +27,7 @@ pub(crate) async fn approval(
     paths: &mut Paths<'_>,
     max_bytes: usize,
 ) -> Result<Approval, StoreError> {
-    let session_path = paths.path(row.approval.session_id).await?;
+    let session_path = Some(paths.of_approval(&row).await?);
     Ok(Approval { session_path, ..truncated(row, max_bytes) })
 }
 

@@ -266,6 +266,14 @@ pub trait Store: Ledger + Arbor + History {
 
     /// The feed of all addressees after number `after`, at most `limit` entries.
     async fn feed_of_all(&self, after: u64, limit: u64) -> Result<Vec<FeedRow>, StoreError>;
+    /// The approvals that the feed entries after number `after` up to `upto` are about, in the order of the entries: for one addressee, or for all.
+    /// Each has the number of its entry. If they are large, it is only the first ones.
+    async fn feed_approvals(
+        &self,
+        to: Option<&str>,
+        after: u64,
+        upto: u64,
+    ) -> Result<Vec<ApprovalRow>, StoreError>;
     /// The number of the newest feed entry; 0 if there is none.
     async fn feed_head(&self) -> Result<u64, StoreError>;
 

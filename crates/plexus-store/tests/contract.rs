@@ -88,6 +88,8 @@ macro_rules! whole_contract {
                 a_call_is_not_allowed_by_rules_that_have_changed,
                 a_revoked_rule_allows_no_open_approval,
                 only_the_first_delivery_is_stored,
+                approvals_are_published_as_they_are_stored,
+                the_approvals_of_a_part_of_the_feed_are_found,
                 an_approval_outside_any_turn_is_stored,
                 a_permit_stream_is_found_by_its_event_id,
                 sessions_and_pending_approvals_are_counted;

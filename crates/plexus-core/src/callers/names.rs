@@ -4,8 +4,8 @@
 
 use std::collections::HashMap;
 
-use plexus_protocol::{AskedOf, Error, Principal, SessionId, join_path};
-use plexus_store::{SessionRow, Store, StoreError};
+use plexus_protocol::{AskedOf, Error, Principal, SessionId, SessionName, join_path};
+use plexus_store::{ApprovalRow, SessionRow, Store, StoreError};
 
 use crate::tree::{MAX_DEPTH, top_path};
 
@@ -26,7 +26,7 @@ pub(super) fn last_name(path: &str) -> &str {
 pub(crate) struct Paths<'a> {
     store: &'a dyn Store,
     principal: &'a Principal,
-    known: HashMap<SessionId, Option<String>>,
+    known: HashMap<SessionId, String>,
 }
 
 impl<'a> Paths<'a> {
@@ -34,38 +34,62 @@ impl<'a> Paths<'a> {
         Self { store, principal, known: HashMap::new() }
     }
 
-    /// The path of a session; `None` if it does not exist.
-    pub(crate) async fn path(&mut self, id: SessionId) -> Result<Option<String>, StoreError> {
-        if let Some(known) = self.known.get(&id) {
+    /// The path of the session that requests an approval. Only the sessions above it are read.
+    pub(crate) async fn of_approval(&mut self, row: &ApprovalRow) -> Result<String, StoreError> {
+        let ApprovalRow { approval, answers_to, .. } = row;
+        if let Some(known) = self.known.get(&approval.session_id) {
             return Ok(known.clone());
         }
-        let path = match self.store.session(id).await? {
-            Some(session) => Some(path_of(self.store, self.principal, &session).await?),
-            None => None,
+        let asking = Named {
+            id: approval.session_id,
+            name: approval.session_name.clone(),
+            answers_to: answers_to.clone(),
         };
-        self.known.insert(id, path.clone());
+        let path = path_up_from(self.store, self.principal, asking).await?;
+        self.known.insert(approval.session_id, path.clone());
         Ok(path)
     }
 }
 
 /// The path of a session: the names from the topmost session that the caller sees down to the session itself.
-pub(super) async fn path_of(
+pub(crate) async fn path_of(
     store: &dyn Store,
     principal: &Principal,
     session: &SessionRow,
 ) -> Result<String, StoreError> {
-    let mut below: Vec<String> = Vec::new();
-    let mut top = session.clone();
+    path_up_from(store, principal, Named::from(session.clone())).await
+}
+
+/// A session on the way up.
+struct Named {
+    id: SessionId,
+    name: SessionName,
+    answers_to: AskedOf,
+}
+
+impl From<SessionRow> for Named {
+    fn from(row: SessionRow) -> Self {
+        Self { id: row.id, name: row.name, answers_to: row.answers_to }
+    }
+}
+
+async fn path_up_from(
+    store: &dyn Store,
+    principal: &Principal,
+    mut top: Named,
+) -> Result<String, StoreError> {
+    let mut below: Vec<SessionName> = Vec::new();
     while let AskedOf::Session { id } = top.answers_to {
         let is_caller = matches!(principal, Principal::Session { id, .. } if *id == top.id);
         if is_caller || below.len() >= MAX_DEPTH {
             break;
         }
         let Some(parent) = store.session(id).await? else { break };
-        below.push(top.name.to_string());
-        top = parent;
+        below.push(top.name);
+        top = Named::from(parent);
     }
-    Ok(below.into_iter().rev().fold(top_path(principal, &top), |path, name| join_path(&path, &name)))
+    let path = top_path(principal, &top.name, &top.answers_to);
+    Ok(below.iter().rev().fold(path, |path, name| join_path(&path, name.as_str())))
 }
 
 /// The session that the caller means by `given`: a session that it created itself, else the session with exactly this

@@ -1,5 +1,6 @@
 //! Follows the approvals that are addressed to one caller; for the operator, all approvals.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plexus_protocol::stream::ApprovalChange;
@@ -95,21 +96,9 @@ impl ApprovalFollower {
             };
             let rows = rows.map_err(store_error)?;
             let newest = rows.last().map(|row| row.number);
-            let mut updates = Vec::new();
-            let mut paths = Paths::of(&**store, &self.principal);
-            for row in rows {
-                let (change, id) = match row.entry {
-                    FeedEntry::Asked { approval, .. } => (ApprovalChange::Asked, approval),
-                    FeedEntry::Resolved { approval, .. } => (ApprovalChange::Resolved, approval),
-                    FeedEntry::Finished { .. } | FeedEntry::BudgetLow(_) | FeedEntry::Notice(_) => continue,
-                };
-                if let Some(approval) = store.approval(id).await.map_err(store_error)? {
-                    let approval =
-                        view::listed_approval(approval, &mut paths, MAX_TEXT_BYTES, self.reader).await;
-                    let approval = approval.map_err(store_error)?;
-                    updates.push(ApprovalUpdate { number: row.number, change, approval });
-                }
-            }
+            let changes: BTreeMap<u64, ApprovalChange> =
+                rows.iter().filter_map(|row| Some((row.number, change(&row.entry)?))).collect();
+            let updates = self.updates(&changes).await?;
             self.after = newest.unwrap_or(self.after);
             if !updates.is_empty() {
                 return Ok(updates);
@@ -118,5 +107,34 @@ impl ApprovalFollower {
                 next(&mut self.signal).await;
             }
         }
+    }
+
+    /// The approvals that these feed entries are about, as they are now. An approval may have been removed since.
+    async fn updates(&self, changes: &BTreeMap<u64, ApprovalChange>) -> Result<Vec<ApprovalUpdate>, Error> {
+        let mut updates = Vec::new();
+        let mut paths = Paths::of(&*self.store, &self.principal);
+        let mut after = self.after;
+        while let Some((last, _)) = changes.last_key_value().filter(|(last, _)| after < **last) {
+            let page =
+                self.store.feed_approvals(self.to.as_deref(), after, *last).await.map_err(store_error)?;
+            let Some(reached) = page.last().map(|row| row.number) else { break };
+            for row in page {
+                let number = row.number;
+                let Some(change) = changes.get(&number).copied() else { continue };
+                let shown = view::listed_approval(row, &mut paths, MAX_TEXT_BYTES, self.reader).await;
+                updates.push(ApprovalUpdate { number, change, approval: shown.map_err(store_error)? });
+            }
+            after = reached;
+        }
+        Ok(updates)
+    }
+}
+
+/// What an entry of the feed says about an approval.
+fn change(entry: &FeedEntry) -> Option<ApprovalChange> {
+    match entry {
+        FeedEntry::Asked { .. } => Some(ApprovalChange::Asked),
+        FeedEntry::Resolved { .. } => Some(ApprovalChange::Resolved),
+        FeedEntry::Finished { .. } | FeedEntry::BudgetLow(_) | FeedEntry::Notice(_) => None,
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, MAX_TEXT_BYTES, Principal, UnixSeconds};
 use plexus_store::{ApprovalRow, FeedEntry, FeedKind, FeedRow, Store, TurnStatus};
 
-use crate::callers::names::Paths;
+use crate::callers::names::{Paths, path_of};
 use crate::tasks::Tasks;
 use crate::view;
 use crate::{NotifySettings, TurnNotices};
@@ -124,10 +124,13 @@ impl Notifier {
         for row in rows {
             if matches!(row.kind(), FeedKind::Finished | FeedKind::Notice) {
                 let session = commits.retry(|| store.session(row.session)).await;
-                let name = session.map_or_else(String::new, |session| session.name.to_string());
-                let path = || async { Paths::of(store, &Principal::Operator).path(row.session).await };
-                let path = commits.retry(path).await;
-                let about = NoticeSession { path: path.unwrap_or_else(|| name.clone()), name };
+                let about = match &session {
+                    Some(session) => NoticeSession {
+                        path: commits.retry(|| path_of(store, &Principal::Operator, session)).await,
+                        name: session.name.to_string(),
+                    },
+                    None => NoticeSession { path: String::new(), name: String::new() },
+                };
                 notices.extend(self.notice_of(&row, &about));
             }
         }

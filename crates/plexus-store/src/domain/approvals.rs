@@ -1,17 +1,21 @@
 //! The lifecycle of an approval. It is created once and resolved once. Every addressee is notified when it is resolved.
 
 use plexus_protocol::claudecode::PermissionMode;
-use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, Decision, Event, Object, SessionId, UnixSeconds};
+use plexus_protocol::{
+    Approval, ApprovalId, ApprovalStatus, AskedOf, Decision, Event, Object, SessionId, UnixSeconds,
+};
 
-use super::{Commit, audit_entries, feed};
-use crate::rows::{ApprovalUpdate, CallKey, PreviousAddressee, SessionUpdate, Stored, TurnKey};
+use super::{Commit, audit_entries, feed, no_such};
+use crate::rows::{
+    ApprovalUpdate, CallKey, PreviousAddressee, SessionIdentity, SessionUpdate, Stored, TurnKey,
+};
 use crate::{ApprovalRow, FeedEntry, NewApproval, PermitStream, Refusal, Resolution, RunKey, StoreError};
 
 impl Commit<'_> {
     pub(super) fn ask(&mut self, new: &NewApproval) -> Stored<()> {
         let NewApproval { approval, run, turn, .. } = new;
         let turn = TurnKey { session: approval.session_id, turn: *turn };
-        self.check_exists(turn.session)?;
+        let asking = self.identity(turn.session)?.ok_or_else(|| no_such(turn.session))?;
         let run = RunKey { session: turn.session, run: *run };
         let key = CallKey { run, tool_use_id: &approval.tool_use_id };
         if self.rows.approval_key_is_held(&key, turn.turn)? {
@@ -31,7 +35,10 @@ impl Commit<'_> {
         self.rows.update_session(turn.session, SessionUpdate::ArchivedAt(None))?;
         let tool_use_id = approval.tool_use_id.clone();
         self.event(turn, &Event::ApprovalRequested { approval_id: approval.id, tool_use_id })?;
-        self.publish_approval(approval.id);
+        let SessionIdentity { name: session_name, answers_to, host } = asking;
+        let row = new.stored(number, answers_to);
+        let approval = Approval { session_name, host, ..row.approval };
+        self.publish_approval(ApprovalRow { approval, ..row });
         Ok(())
     }
 
@@ -49,6 +56,8 @@ impl Commit<'_> {
         }
         self.rows.update_approval(id, ApprovalUpdate::Resolved { status, decision, at: self.at })?;
         row.approval.status = status;
+        row.approval.decision = Some(decision.clone());
+        row.approval.resolved_at = Some(self.at);
         let run = RunKey { session: row.approval.session_id, run: row.run };
         let verdict = self.rows.verdict(&CallKey { run, tool_use_id: &row.approval.tool_use_id })?;
         self.audit(audit_entries::approval_resolved(self.at, &row.approval, decision, verdict))?;
@@ -58,15 +67,17 @@ impl Commit<'_> {
         }
         let turn = TurnKey { session: run.session, turn: row.turn };
         self.event(turn, &resolved_event(&row, status, decision))?;
-        let previous = self.rows.previous_addressees(id)?;
-        if !previous.is_empty() {
+        // Each step of the escalation has added one.
+        let mut previous = Vec::new();
+        if !row.approval.passed.is_empty() {
+            previous = self.rows.previous_addressees(id)?;
             self.rows.delete_previous_addressees(id)?;
         }
         for to in feed::everyone_asked(previous, &row.approval.asked_of) {
             let resolution = Some(Resolution { status, by: decision.by.clone() });
             self.feed(to, turn.session, FeedEntry::Resolved { approval: id, turn: turn.turn, resolution })?;
         }
-        self.publish_approval(id);
+        self.publish_approval(row);
         Ok(())
     }
 
@@ -95,21 +106,23 @@ impl Commit<'_> {
     }
 
     /// Whether the deadline has passed.
-    fn is_due(&self, id: ApprovalId) -> Stored<bool> {
+    fn is_due(&mut self, id: ApprovalId) -> Stored<bool> {
         Ok(self.approval(id)?.approval.expires_at.is_some_and(|at| at <= self.at))
     }
 
     pub(super) fn extend(&mut self, id: ApprovalId, expires_at: UnixSeconds) -> Stored<()> {
         let mut row = self.pending(id)?;
         row.approval.expires_at = Some(expires_at);
-        self.update_asked(&row)
+        self.update_asked(row)
     }
 
     /// The first delivery counts: after a restart the same answer may be delivered again.
     pub(super) fn delivered(&mut self, id: ApprovalId) -> Stored<()> {
-        if self.approval(id)?.approval.delivered_at.is_none() {
-            self.rows.update_approval(id, ApprovalUpdate::Delivered(self.at))?;
+        if !self.rows.mark_delivered(id, self.at)? {
+            return self.approval(id).map(drop);
         }
+        let changed = self.changed_approvals.get(&id).and_then(|at| self.published.approvals.get_mut(*at));
+        changed.into_iter().for_each(|row| row.approval.delivered_at = Some(self.at));
         Ok(())
     }
 
@@ -129,16 +142,15 @@ impl Commit<'_> {
     }
 
     /// Stores who is asked and until when.
-    pub(super) fn update_asked(&mut self, row: &ApprovalRow) -> Stored<()> {
-        let id = row.approval.id;
+    pub(super) fn update_asked(&mut self, row: ApprovalRow) -> Stored<()> {
         let update = ApprovalUpdate::Asked { approval: &row.approval, number: row.number };
-        self.rows.update_approval(id, update)?;
-        self.publish_approval(id);
+        self.rows.update_approval(row.approval.id, update)?;
+        self.publish_approval(row);
         Ok(())
     }
 
     /// An approval that is not resolved.
-    pub(super) fn pending(&self, id: ApprovalId) -> Stored<ApprovalRow> {
+    pub(super) fn pending(&mut self, id: ApprovalId) -> Stored<ApprovalRow> {
         let row = self.approval(id)?;
         if row.approval.status == ApprovalStatus::Pending {
             return Ok(row);
@@ -146,8 +158,17 @@ impl Commit<'_> {
         Err(Refusal::AlreadyResolved(Box::new(row)).into())
     }
 
-    fn approval(&self, id: ApprovalId) -> Stored<ApprovalRow> {
-        self.rows.approval(id)?.ok_or_else(|| Refusal::NoSuchApproval(id).into())
+    fn approval(&mut self, id: ApprovalId) -> Stored<ApprovalRow> {
+        let changed = self.changed_approvals.get(&id).and_then(|at| self.published.approvals.get(*at));
+        if let Some(row) = changed {
+            return Ok(row.clone());
+        }
+        let row = self.rows.approval(id)?.ok_or(Refusal::NoSuchApproval(id))?;
+        let ApprovalRow { approval, answers_to, .. } = &row;
+        let (name, answers_to, host) =
+            (approval.session_name.clone(), answers_to.clone(), approval.host.clone());
+        self.identities.insert(approval.session_id, SessionIdentity { name, answers_to, host });
+        Ok(row)
     }
 }
 

@@ -99,7 +99,7 @@ fn signed(amount: u64) -> i64 {
 
 /// The parent of a session, if the parent is a session.
 fn parent(rows: &(impl SessionRows + ?Sized), session: SessionId) -> Stored<Option<SessionId>> {
-    Ok(match rows.answers_to(session)? {
+    Ok(match rows.session_identity(session)?.map(|session| session.answers_to) {
         Some(AskedOf::Session { id }) => Some(id),
         _ => None,
     })

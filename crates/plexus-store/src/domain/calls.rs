@@ -85,7 +85,7 @@ impl Commit<'_> {
 
     /// Only an answer of the gate itself has an audit entry here; an approval has its own when it is resolved.
     fn audit_answer(&mut self, call: &CallRow, seen: &CallInput) -> Stored<()> {
-        let session_name = self.rows.session_name(call.key.session)?;
+        let session_name = self.identity(call.key.session)?.map(|session| session.name);
         match audit_entries::gate_answered(self.at, call, session_name, &seen.input) {
             Some(entry) => self.audit(entry),
             None => Ok(()),

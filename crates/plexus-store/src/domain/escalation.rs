@@ -33,7 +33,7 @@ impl Commit<'_> {
             row.approval.passed.push(EscalationStep { at: self.at, ..passed.clone() });
         }
         row.approval.passes_on_at = escalates_at;
-        self.update_asked(&row)
+        self.update_asked(row)
     }
 
     pub(super) fn set_deadlines(
@@ -47,7 +47,7 @@ impl Commit<'_> {
         check_addressee(&row, Some(asked_of))?;
         row.approval.expires_at = Some(expires_at);
         row.approval.passes_on_at = escalates_at;
-        self.update_asked(&row)
+        self.update_asked(row)
     }
 }
 

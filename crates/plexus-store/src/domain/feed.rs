@@ -17,13 +17,14 @@ impl Commit<'_> {
 /// The keys of the callers that are notified about a session: the addressee of its approvals and every agent above. The operator is
 /// above all sessions, but is notified only about sessions that the operator created.
 pub(crate) fn supervisors(rows: &(impl SessionRows + ?Sized), session: SessionId) -> Stored<Vec<String>> {
-    let mut answers_to = rows.answers_to(session)?.ok_or(Refusal::NoSuchSession(session))?;
+    let of = rows.session_identity(session)?.ok_or(Refusal::NoSuchSession(session))?;
+    let mut answers_to = of.answers_to;
     let mut keys = vec![answers_to.key()];
     while let AskedOf::Session { id } = answers_to
         && keys.len() < MAX_DEPTH
-        && let Some(above) = rows.answers_to(id)?
+        && let Some(above) = rows.session_identity(id)?
     {
-        answers_to = above;
+        answers_to = above.answers_to;
         if answers_to != AskedOf::Operator {
             keys.push(answers_to.key());
         }

@@ -27,14 +27,15 @@ mod tests;
 pub(crate) mod tokens;
 mod turns;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use plexus_protocol::{ApprovalId, Event, SessionId, UnixSeconds};
 use serde_json::Value;
 
-use crate::rows::{NewFeedEntry, Rows, Stored, TurnKey};
+use crate::rows::{NewFeedEntry, Rows, SessionIdentity, Stored, TurnKey};
 use crate::{
-    Change, Committed, EventJson, EventRow, FeedEntry, FeedRow, Refusal, RunState, SessionRow, StoreError,
+    ApprovalRow, Change, Committed, EventJson, EventRow, FeedEntry, FeedRow, Refusal, RunState, SessionRow,
+    StoreError,
 };
 
 /// Trees of sessions are a few levels deep; this stops a walk up the tree in a damaged store.
@@ -46,8 +47,8 @@ pub(crate) fn apply(rows: &mut dyn Rows, at: UnixSeconds, changes: &[Change]) ->
         rows,
         at,
         published: Committed::default(),
-        approvals: Vec::new(),
-        existing: HashSet::new(),
+        changed_approvals: HashMap::new(),
+        identities: HashMap::new(),
         next_event: None,
     };
     for change in changes {
@@ -61,10 +62,10 @@ struct Commit<'a> {
     rows: &'a mut dyn Rows,
     at: UnixSeconds,
     published: Committed,
-    /// The approvals that this commit created or changed. They are read again when all changes are applied.
-    approvals: Vec<ApprovalId>,
-    /// Sessions that are known to exist.
-    existing: HashSet<SessionId>,
+    /// Where in `published` the approvals are that this commit created or changed. They have their state after the changes so far.
+    changed_approvals: HashMap<ApprovalId, usize>,
+    /// The sessions that were read so far.
+    identities: HashMap<SessionId, SessionIdentity>,
     /// The number of the next event of the turn that the last event belongs to. A commit often has many events of one turn.
     next_event: Option<(TurnKey, u64)>,
 }
@@ -148,9 +149,6 @@ impl Commit<'_> {
         if !self.published.rules.is_empty() {
             self.published.rules_version = Some(self.rows.rules_version()?);
         }
-        for id in self.approvals {
-            self.published.approvals.extend(self.rows.approval(id)?);
-        }
         Ok(self.published)
     }
 
@@ -177,21 +175,34 @@ impl Commit<'_> {
         Ok(number)
     }
 
-    /// Publishes this approval in its state at the end of the commit.
-    fn publish_approval(&mut self, id: ApprovalId) {
-        if !self.approvals.contains(&id) {
-            self.approvals.push(id);
+    /// Publishes an approval that was created or changed. A later change of the commit replaces it.
+    fn publish_approval(&mut self, row: ApprovalRow) {
+        let published = &mut self.published.approvals;
+        let next = published.len();
+        let at = *self.changed_approvals.entry(row.approval.id).or_insert(next);
+        match published.get_mut(at) {
+            Some(earlier) => *earlier = row,
+            None => published.push(row),
         }
     }
 
     /// Refuses if the session does not exist. It may be deleted: events of its child are still stored.
     fn check_exists(&mut self, id: SessionId) -> Stored<()> {
         // The row of a session is never removed.
-        if !self.existing.contains(&id) {
-            self.rows.session_exists(id)?.then_some(()).ok_or_else(|| no_such(id))?;
-            self.existing.insert(id);
+        if self.identities.contains_key(&id) {
+            return Ok(());
         }
-        Ok(())
+        self.identity(id)?.map(drop).ok_or_else(|| no_such(id))
+    }
+
+    /// The identity of a session, deleted or not. Each is read once.
+    fn identity(&mut self, id: SessionId) -> Stored<Option<SessionIdentity>> {
+        if let Some(known) = self.identities.get(&id) {
+            return Ok(Some(known.clone()));
+        }
+        let found = self.rows.session_identity(id)?;
+        self.identities.extend(found.clone().map(|identity| (id, identity)));
+        Ok(found)
     }
 
     /// A session, deleted or not.

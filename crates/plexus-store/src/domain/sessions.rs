@@ -55,6 +55,11 @@ impl Commit<'_> {
     pub(super) fn rename_session(&mut self, id: SessionId, name: &SessionName) -> Stored<()> {
         let creator = self.existing_session(id)?.answers_to;
         self.check_name_is_free(name, id, &creator)?;
+        self.identities.remove(&id);
+        let approvals = self.published.approvals.iter_mut().map(|row| &mut row.approval);
+        for approval in approvals.filter(|approval| approval.session_id == id) {
+            approval.session_name = name.clone();
+        }
         self.rows.update_session(id, SessionUpdate::Name(name))
     }
 

@@ -347,6 +347,26 @@ impl Store for MemoryStore {
         Ok(self.tables().feed_after(after, limit, |_| true))
     }
 
+    async fn feed_approvals(
+        &self,
+        to: Option<&str>,
+        after: u64,
+        upto: u64,
+    ) -> Result<Vec<ApprovalRow>, StoreError> {
+        let tables = self.tables();
+        let entries = tables.feed_after(after, u64::MAX, |row| to.is_none_or(|to| row.to == to));
+        let entries = entries.into_iter().take_while(|row| row.number <= upto);
+        let approval = |row: FeedRow| {
+            let number = row.number;
+            row.entry
+                .columns()
+                .approval
+                .and_then(|id| tables.approval_row(id))
+                .map(|row| ApprovalRow { number, ..row })
+        };
+        Ok(entries.filter_map(approval).collect())
+    }
+
     async fn feed_head(&self) -> Result<u64, StoreError> {
         Ok(self.tables().feed.next_number() - 1)
     }

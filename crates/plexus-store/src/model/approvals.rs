@@ -2,7 +2,7 @@
 
 use plexus_protocol::budget::BudgetLimit;
 use plexus_protocol::claudecode::Channel;
-use plexus_protocol::{Approval, ApprovalId, Object, SessionId, UnixSeconds};
+use plexus_protocol::{Approval, ApprovalId, AskedOf, Object, SessionId, UnixSeconds};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -23,11 +23,21 @@ pub struct NewApproval {
     pub request_id: Option<String>,
 }
 
+impl NewApproval {
+    /// The approval as it is stored under this number of the feed.
+    pub fn stored(&self, number: u64, answers_to: AskedOf) -> ApprovalRow {
+        let Self { approval, run, turn, channel, request_id } = self.clone();
+        ApprovalRow { approval, answers_to, run, turn, channel, request_id, number }
+    }
+}
+
 /// A stored approval, with the current name of its session and its whole input.
 #[derive(Debug, Clone)]
 pub struct ApprovalRow {
     /// The approval as clients see it.
     pub approval: Approval,
+    /// Who its session answers to.
+    pub answers_to: AskedOf,
     /// The run that asks.
     pub run: u32,
     /// Its turn; 0 outside any.

@@ -19,6 +19,8 @@ pub(crate) trait ApprovalRows {
     fn insert_approval(&mut self, new: &NewApproval, number: u64) -> Stored<()>;
     /// Updates an approval, if it exists.
     fn update_approval(&mut self, id: ApprovalId, update: ApprovalUpdate<'_>) -> Stored<()>;
+    /// Stores when the answer was delivered, unless it was before; returns whether it was stored.
+    fn mark_delivered(&mut self, id: ApprovalId, at: UnixSeconds) -> Stored<bool>;
     /// Deletes an approval and its permit streams; returns whether it existed.
     fn delete_approval(&mut self, id: ApprovalId) -> Stored<bool>;
 
@@ -65,7 +67,6 @@ pub(crate) enum ApprovalUpdate<'a> {
         approval: &'a Approval,
         number: u64,
     },
-    Delivered(UnixSeconds),
 }
 
 /// An earlier addressee of a pending approval.

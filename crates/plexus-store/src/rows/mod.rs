@@ -18,7 +18,7 @@ pub(crate) use authority::{AuthorityRows, LogEntry};
 pub(crate) use budgets::{BudgetRows, Share};
 pub(crate) use hosts::HostRows;
 pub(crate) use nodes::{LeafNode, NewNode, NodeRows};
-pub(crate) use sessions::{NewRun, RunUpdate, SessionRows, SessionUpdate};
+pub(crate) use sessions::{NewRun, RunUpdate, SessionIdentity, SessionRows, SessionUpdate};
 pub(crate) use templates::TemplateRows;
 pub(crate) use turns::{EventSize, NewFeedEntry, TurnKey, TurnRows, TurnUpdate};
 

@@ -1,6 +1,6 @@
 //! The rows of sessions and their runs.
 
-use plexus_protocol::{AskedOf, NodeId, SessionId, SessionName, UnixSeconds};
+use plexus_protocol::{AskedOf, HostName, NodeId, SessionId, SessionName, UnixSeconds};
 use serde_json::Value;
 
 use super::Stored;
@@ -12,12 +12,8 @@ pub(crate) trait SessionRows {
     fn session(&self, id: SessionId) -> Stored<Option<SessionRow>>;
     /// The sessions of this name that are not deleted, in no particular order.
     fn sessions_named(&self, name: &str) -> Stored<Vec<SessionRow>>;
-    /// Whether the session exists, deleted or not. Unlike [`Self::session`] it reads no configuration.
-    fn session_exists(&self, id: SessionId) -> Stored<bool>;
-    /// The `answers_to` of one session. Unlike [`Self::session`] it reads no configuration.
-    fn answers_to(&self, id: SessionId) -> Stored<Option<AskedOf>>;
-    /// The name of one session. Unlike [`Self::session`] it reads no configuration.
-    fn session_name(&self, id: SessionId) -> Stored<Option<SessionName>>;
+    /// The identity of one session, deleted or not. Unlike [`Self::session`] it reads no configuration.
+    fn session_identity(&self, id: SessionId) -> Stored<Option<SessionIdentity>>;
     /// Inserts a session.
     fn insert_session(&mut self, row: &SessionRow) -> Stored<()>;
     /// Updates a session, if it exists.
@@ -33,6 +29,14 @@ pub(crate) trait SessionRows {
     fn update_run(&mut self, key: RunKey, update: RunUpdate<'_>) -> Stored<bool>;
     /// Marks the files of a run as removed; returns whether they were still marked as kept.
     fn mark_files_removed(&mut self, key: RunKey) -> Stored<bool>;
+}
+
+/// The columns that identify a session. Only its name can change.
+#[derive(Debug, Clone)]
+pub(crate) struct SessionIdentity {
+    pub(crate) name: SessionName,
+    pub(crate) answers_to: AskedOf,
+    pub(crate) host: Option<HostName>,
 }
 
 /// New values for some columns of a session.

@@ -202,11 +202,33 @@ pub(crate) fn calls_without_result(database: &dyn Database, key: RunKey) -> Stor
 }
 
 pub(crate) fn feed(database: &dyn Database, to: &str, after: u64, limit: u64) -> Stored<Vec<FeedRow>> {
-    database.all(statements::FEED, (to, int(after), int(limit)), feed_row)
+    database.all_readable(statements::FEED, (to, int(after), int(limit)), feed_row)
 }
 
 pub(crate) fn feed_of_all(database: &dyn Database, after: u64, limit: u64) -> Stored<Vec<FeedRow>> {
-    database.all(statements::FEED_OF_ALL, (int(after), int(limit)), feed_row)
+    database.all_readable(statements::FEED_OF_ALL, (int(after), int(limit)), feed_row)
+}
+
+pub(crate) fn feed_approvals(
+    database: &dyn Database,
+    to: Option<&str>,
+    after: u64,
+    upto: u64,
+) -> Stored<Vec<ApprovalRow>> {
+    let mut page = Page::new();
+    let mut add = |row: &Row<'_>| {
+        if !page.has_room_for(row.text("question")?.len()) {
+            return Ok(ControlFlow::Break(()));
+        }
+        database.readable(approval_row(row))?.into_iter().for_each(|row| page.push(row));
+        Ok(ControlFlow::Continue(()))
+    };
+    let (after, upto) = (int(after), int(upto));
+    match to {
+        Some(to) => database.each(statements::FEED_APPROVALS, (to, after, upto), &mut add)?,
+        None => database.each(statements::FEED_APPROVALS_OF_ALL, (after, upto), &mut add)?,
+    }
+    Ok(page.rows())
 }
 
 fn feed_row(row: &Row<'_>) -> Stored<FeedRow> {
@@ -381,6 +403,7 @@ fn approval_row(row: &Row<'_>) -> Stored<ApprovalRow> {
             decision: row.get::<Option<Json<_>>>("decision")?.map(|decision| decision.0),
             ..question
         },
+        answers_to: row.get::<Json<_>>("answers_to")?.0,
         run: row.get("run")?,
         turn: row.get("turn")?,
         channel: row.get::<Word<_>>("channel")?.0,

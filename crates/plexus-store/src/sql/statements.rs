@@ -10,7 +10,7 @@ macro_rules! approvals {
             "SELECT a.question, a.status, a.decision, a.resolved_at, a.delivered_at, a.run, a.turn, a.channel, \
              a.request_id, ",
             $number,
-            " AS number, s.name AS session_name, s.host FROM approvals a JOIN sessions s ON s.id = a.session ",
+            " AS number, s.name AS session_name, s.answers_to, s.host FROM approvals a JOIN sessions s ON s.id = a.session ",
             $rest
         )
     };
@@ -61,7 +61,7 @@ macro_rules! columns {
 }
 
 pub(crate) const SESSION: &str = columns!(sessions, "FROM sessions WHERE id = ?1");
-pub(crate) const SESSION_EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?1)";
+pub(crate) const SESSION_IDENTITY: &str = "SELECT name, answers_to, host FROM sessions WHERE id = ?1";
 pub(crate) const SESSIONS_NAMED: &str =
     columns!(sessions, "FROM sessions WHERE name = ?1 AND deleted_at IS NULL");
 pub(crate) const SESSIONS: &str =
@@ -86,8 +86,6 @@ pub(crate) const UNFINISHED_CALLS: &str = "SELECT tool_use_id, tool_name, summar
 pub(crate) const BUDGETS: &str = "SELECT b.session, b.kind, b.granted, b.own, b.below, b.used \
     FROM sessions s JOIN budgets b ON b.session = s.id WHERE s.deleted_at IS NULL ORDER BY s.ordinal, b.kind";
 
-pub(crate) const ANSWERS_TO: &str = "SELECT answers_to FROM sessions WHERE id = ?1";
-pub(crate) const SESSION_NAME: &str = "SELECT name FROM sessions WHERE id = ?1";
 pub(crate) const BUDGET: &str = "SELECT b.granted, b.own, b.below, b.used, b.told, s.deleted_at IS NOT NULL AS deleted \
     FROM budgets b JOIN sessions s ON s.id = b.session WHERE b.session = ?1 AND b.kind = ?2";
 pub(crate) const ANY_BUDGET: &str = "SELECT EXISTS (SELECT 1 FROM budgets)";
@@ -160,6 +158,15 @@ pub(crate) const TEMPLATE_EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM templates
 pub(crate) const FEED: &str =
     columns!(feed, "FROM feed WHERE addressee = ?1 AND number > ?2 ORDER BY number LIMIT ?3");
 pub(crate) const FEED_OF_ALL: &str = columns!(feed, "FROM feed WHERE number > ?1 ORDER BY number LIMIT ?2");
+// Each with the number of the feed entry.
+pub(crate) const FEED_APPROVALS: &str = approvals!(
+    "f.number",
+    "JOIN feed f ON f.approval = a.id WHERE f.addressee = ?1 AND f.number > ?2 AND f.number <= ?3 ORDER BY f.number"
+);
+pub(crate) const FEED_APPROVALS_OF_ALL: &str = approvals!(
+    "f.number",
+    "JOIN feed f ON f.approval = a.id WHERE f.number > ?1 AND f.number <= ?2 ORDER BY f.number"
+);
 pub(crate) const FEED_HEAD: &str = "SELECT coalesce(max(number), 0) FROM feed";
 
 pub(crate) const PERMIT_STREAM: &str = columns!(permit_streams, "FROM permit_streams WHERE event_id = ?1");
@@ -316,15 +323,13 @@ pub(crate) use nodes;
 #[cfg(test)]
 pub(crate) const ALL: &[&str] = &[
     SESSION,
-    SESSION_EXISTS,
+    SESSION_IDENTITY,
     SESSIONS_NAMED,
     SESSIONS,
     SESSIONS_WITH_TURN,
     OPEN_CALLS,
     UNFINISHED_CALLS,
     BUDGETS,
-    ANSWERS_TO,
-    SESSION_NAME,
     BUDGET,
     SESSIONS_WITH,
     PENDING_OF_CALL,
@@ -350,6 +355,8 @@ pub(crate) const ALL: &[&str] = &[
     LIVING_CALLS,
     FEED,
     FEED_OF_ALL,
+    FEED_APPROVALS,
+    FEED_APPROVALS_OF_ALL,
     FEED_HEAD,
     PERMIT_STREAM,
     POSITION,

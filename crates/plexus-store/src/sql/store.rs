@@ -198,6 +198,16 @@ impl Store for SqlStore {
         self.readers.read(move |database| reads::feed_of_all(database, after, limit)).await
     }
 
+    async fn feed_approvals(
+        &self,
+        to: Option<&str>,
+        after: u64,
+        upto: u64,
+    ) -> Result<Vec<ApprovalRow>, StoreError> {
+        let to = to.map(str::to_owned);
+        self.readers.read(move |database| reads::feed_approvals(database, to.as_deref(), after, upto)).await
+    }
+
     async fn feed_head(&self) -> Result<u64, StoreError> {
         self.row_readers.read(reads::feed_head).await
     }

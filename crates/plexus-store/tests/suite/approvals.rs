@@ -258,6 +258,75 @@ pub async fn only_the_first_delivery_is_stored(store: Arc<dyn Store>) {
     }
 }
 
+/// An approval that was published is used in place of the stored one.
+async fn assert_published_as_stored(store: &dyn Store, changes: Vec<Change>, what: &str) {
+    let made = store.commit(NOW + 1, changes).await.unwrap();
+    assert!(!made.approvals.is_empty(), "{what}");
+    for published in &made.approvals {
+        let stored = store.approval(published.approval.id).await.unwrap().unwrap();
+        assert_eq!(format!("{published:?}"), format!("{stored:?}"), "{what}");
+    }
+}
+
+pub async fn approvals_are_published_as_they_are_stored(store: Arc<dyn Store>) {
+    let parent = create(&*store, "parent").await;
+    let mut below = new_session("a");
+    (below.answers_to, below.host) = (AskedOf::Session { id: parent }, store.host().cloned());
+    let session = below.id;
+    commit(&*store, Change::CreateSession(Box::new(below))).await;
+    let asks = |tool_use_id: &str| {
+        let mut new = question(session, 1, tool_use_id);
+        new.approval.asked_of = AskedOf::Session { id: parent };
+        (new.approval.id, Change::Ask(Box::new(new)))
+    };
+
+    let (id, ask) = asks("t1");
+    assert_published_as_stored(&*store, vec![ask], "asked").await;
+    let extend = Change::Extend { approval: id, expires_at: NOW + 99 };
+    assert_published_as_stored(&*store, vec![extend], "extended").await;
+    let on = passes_on(id, &[AskedOf::Session { id: parent }], AskedOf::Operator, Decider::Hub);
+    assert_published_as_stored(&*store, vec![on], "escalated").await;
+    let renamed = Change::RenameSession(session, name("b"));
+    assert_published_as_stored(&*store, vec![renamed, denies(id)], "resolved").await;
+
+    let (id, ask) = asks("t2");
+    assert_published_as_stored(&*store, vec![ask, allows(id), Change::Delivered(id)], "in one commit").await;
+}
+
+pub async fn the_approvals_of_a_part_of_the_feed_are_found(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    let boss = AskedOf::Session { id: SessionId::random() };
+    let mut ids = Vec::new();
+    for (tool_use_id, asked_of) in [("t1", AskedOf::Operator), ("t2", boss.clone()), ("t3", boss.clone())] {
+        let mut new = question(session, 1, tool_use_id);
+        // Three of them are larger than a page.
+        new.approval.input.insert("text".to_owned(), json!("x".repeat(600_000)));
+        new.approval.asked_of = asked_of;
+        ids.push(ask(&*store, new).await);
+    }
+    commit(&*store, allows(ids[1])).await;
+    let feed = store.feed_of_all(0, 10).await.unwrap();
+    let numbers: Vec<u64> = feed.iter().map(|entry| entry.number).collect();
+    let boss = boss.key();
+    for (to, after, upto, wanted) in [
+        (None, 0, numbers[3], &[(0, 0), (1, 1), (2, 2), (3, 1)][..]),
+        (None, numbers[0], numbers[2], &[(1, 1), (2, 2)]),
+        (Some(boss.as_str()), 0, numbers[3], &[(1, 1), (2, 2), (3, 1)]),
+        (Some("operator"), numbers[0], numbers[3], &[]),
+    ] {
+        let mut found = Vec::new();
+        let mut reached = after;
+        loop {
+            let page = store.feed_approvals(to, reached, upto).await.unwrap();
+            let Some(last) = page.last() else { break };
+            reached = last.number;
+            found.extend(page.iter().map(|row| (row.number, row.approval.id)));
+        }
+        let wanted: Vec<_> = wanted.iter().map(|(entry, id)| (numbers[*entry], ids[*id])).collect();
+        assert_eq!(found, wanted, "{to:?} after {after} up to {upto}");
+    }
+}
+
 pub async fn an_approval_outside_any_turn_is_stored(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     let id = ask(&*store, question(session, 0, "t")).await;

@@ -1,6 +1,6 @@
 //! Approvals, calls and permit streams in memory.
 
-use plexus_protocol::{ApprovalId, ApprovalStatus, SessionId, UnixSeconds};
+use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, SessionId, UnixSeconds};
 
 use super::super::tables::{Call, CallKeyState, Previous, StoredApproval, Tables};
 use crate::rows::{ApprovalRows, ApprovalUpdate, CallKey, PreviousAddressee, Stored, TurnKey};
@@ -27,9 +27,9 @@ impl ApprovalRows for Tables {
     }
 
     fn insert_approval(&mut self, new: &NewApproval, number: u64) -> Stored<()> {
-        let NewApproval { approval, run, turn, channel, request_id } = new.clone();
-        let id = approval.id;
-        let row = ApprovalRow { approval, run, turn, channel, request_id, number };
+        let id = new.approval.id;
+        // Reads replace what comes from the session.
+        let row = new.stored(number, AskedOf::Operator);
         self.approvals.put(id, StoredApproval { row, key: CallKeyState::Held });
         Ok(())
     }
@@ -45,9 +45,14 @@ impl ApprovalRows for Tables {
                 row.approval = approval.clone();
                 row.number = number;
             }
-            ApprovalUpdate::Delivered(at) => row.approval.delivered_at = Some(at),
         });
         Ok(())
+    }
+
+    fn mark_delivered(&mut self, id: ApprovalId, at: UnixSeconds) -> Stored<bool> {
+        let is_new = self.approvals.get(&id).is_some_and(|stored| stored.row.approval.delivered_at.is_none());
+        let note = |stored: &mut StoredApproval| stored.row.approval.delivered_at = Some(at);
+        Ok(is_new && self.approvals.update(&id, note))
     }
 
     fn delete_approval(&mut self, id: ApprovalId) -> Stored<bool> {
@@ -134,12 +139,13 @@ impl Tables {
         self.approvals.get(&id).map(|stored| self.with_name(&stored.row))
     }
 
-    /// An approval with the current name and the host of its session.
+    /// An approval with the current name, the creator and the host of its session.
     pub(in crate::memory) fn with_name(&self, row: &ApprovalRow) -> ApprovalRow {
         let mut row = row.clone();
         if let Some(session) = self.sessions.get(&row.approval.session_id) {
             row.approval.session_name = session.row.name.clone();
             row.approval.host = session.row.host.clone();
+            row.answers_to = session.row.answers_to.clone();
         }
         row
     }

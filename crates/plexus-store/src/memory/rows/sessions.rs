@@ -1,9 +1,9 @@
 //! Sessions and runs in memory.
 
-use plexus_protocol::{AskedOf, SessionId, SessionName};
+use plexus_protocol::SessionId;
 
 use super::super::tables::{Files, Run, Session, Tables};
-use crate::rows::{NewRun, RunUpdate, SessionRows, SessionUpdate, Stored};
+use crate::rows::{NewRun, RunUpdate, SessionIdentity, SessionRows, SessionUpdate, Stored};
 use crate::{RunKey, RunRow, RunState, SessionRow};
 
 impl SessionRows for Tables {
@@ -16,16 +16,12 @@ impl SessionRows for Tables {
         Ok(self.sessions.values().map(|session| &session.row).filter(is_named).cloned().collect())
     }
 
-    fn session_exists(&self, id: SessionId) -> Stored<bool> {
-        Ok(self.sessions.get(&id).is_some())
-    }
-
-    fn answers_to(&self, id: SessionId) -> Stored<Option<AskedOf>> {
-        Ok(self.sessions.get(&id).map(|session| session.row.answers_to.clone()))
-    }
-
-    fn session_name(&self, id: SessionId) -> Stored<Option<SessionName>> {
-        Ok(self.sessions.get(&id).map(|session| session.row.name.clone()))
+    fn session_identity(&self, id: SessionId) -> Stored<Option<SessionIdentity>> {
+        Ok(self.sessions.get(&id).map(|Session { row, .. }| SessionIdentity {
+            name: row.name.clone(),
+            answers_to: row.answers_to.clone(),
+            host: row.host.clone(),
+        }))
     }
 
     fn insert_session(&mut self, row: &SessionRow) -> Stored<()> {

@@ -59,10 +59,12 @@ impl ApprovalRows for SqlRows<'_> {
                 "UPDATE approvals SET asked_of = ?2, number = ?3, question = ?4 WHERE id = ?1",
                 (id, approval.asked_of.key(), number, Json(approval)),
             ),
-            ApprovalUpdate::Delivered(at) => {
-                self.write("UPDATE approvals SET delivered_at = ?2 WHERE id = ?1", (id, at))
-            }
         }
+    }
+
+    fn mark_delivered(&mut self, id: ApprovalId, at: UnixSeconds) -> Stored<bool> {
+        let sql = "UPDATE approvals SET delivered_at = ?2 WHERE id = ?1 AND delivered_at IS NULL";
+        Ok(self.execute(sql, (Text(id), at))? > 0)
     }
 
     fn delete_approval(&mut self, id: ApprovalId) -> Stored<bool> {

@@ -1,11 +1,11 @@
 //! Sessions and runs in SQL.
 
-use plexus_protocol::{AskedOf, HostName, SessionId, SessionName};
+use plexus_protocol::{HostName, SessionId};
 
 use super::super::columns::{Json, Text, Word};
 use super::super::{reads, statements};
 use super::SqlRows;
-use crate::rows::{NewRun, RunUpdate, SessionRows, SessionUpdate, Stored};
+use crate::rows::{NewRun, RunUpdate, SessionIdentity, SessionRows, SessionUpdate, Stored};
 use crate::{RunKey, RunRow, SessionRow};
 
 impl SessionRows for SqlRows<'_> {
@@ -17,20 +17,14 @@ impl SessionRows for SqlRows<'_> {
         reads::sessions_named(self.database, name)
     }
 
-    fn session_exists(&self, id: SessionId) -> Stored<bool> {
-        self.value(statements::SESSION_EXISTS, [Text(id)])
-    }
-
-    fn answers_to(&self, id: SessionId) -> Stored<Option<AskedOf>> {
-        let found: Option<Json<_>> =
-            self.database.one(statements::ANSWERS_TO, [Text(id)], |row| row.get(0))?;
-        Ok(found.map(|Json(answers_to)| answers_to))
-    }
-
-    fn session_name(&self, id: SessionId) -> Stored<Option<SessionName>> {
-        let found: Option<Word<_>> =
-            self.database.one(statements::SESSION_NAME, [Text(id)], |row| row.get(0))?;
-        Ok(found.map(|Word(name)| name))
+    fn session_identity(&self, id: SessionId) -> Stored<Option<SessionIdentity>> {
+        self.database.one(statements::SESSION_IDENTITY, [Text(id)], |row| {
+            Ok(SessionIdentity {
+                name: row.get::<Word<_>>("name")?.0,
+                answers_to: row.get::<Json<_>>("answers_to")?.0,
+                host: row.get::<Option<Word<_>>>("host")?.map(|host| host.0),
+            })
+        })
     }
 
     fn insert_session(&mut self, row: &SessionRow) -> Stored<()> {

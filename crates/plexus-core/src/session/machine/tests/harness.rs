@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use plexus_agent::Entry;
 use plexus_protocol::claudecode::PolicyName;
 use plexus_protocol::loopback::PermitParams;
-use plexus_protocol::{ApprovalId, ApprovalStatus, Decision, Error};
+use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, Decision, Error};
 use plexus_store::{
     ApprovalRow, BudgetRow, CallInput, CallRow, Change, Committed, HeldForBudget, NewApproval, RunKey,
     RunProcess, SessionRow, StoreError, Verdict,
@@ -221,10 +221,10 @@ impl Harness {
         status: ApprovalStatus,
         decision: Option<Decision>,
     ) -> ApprovalRow {
-        let NewApproval { mut approval, run, turn, channel, request_id } = self.asked(tool_use_id).clone();
-        approval.status = status;
-        approval.decision = decision;
-        ApprovalRow { approval, run, turn, channel, request_id, number: 1 }
+        let mut row = self.asked(tool_use_id).stored(1, AskedOf::Operator);
+        row.approval.status = status;
+        row.approval.decision = decision;
+        row
     }
 
     /// The approval that was stored for a call.
