@@ -1,4 +1,5 @@
-//! What hubs share that use one database: their hosts, what each has committed, and calls of methods that another host executes.
+//! The interface between hubs that share a database: the hosts, the changes that each hub has committed, and commands (method calls that another host
+//! executes).
 //!
 //! A wake-up is a hint and carries nothing. A hub that is woken reads the database, and does so once a second even if nobody wakes it.
 
@@ -35,7 +36,7 @@ pub trait Fleet: Send + Sync + 'static {
     /// All hosts, by name.
     async fn hosts(&self) -> Result<Vec<HostRow>, StoreError>;
 
-    /// Whether the database has lost commits of this host. Then this hub holds all changes.
+    /// Whether the database has lost commits that this hub has made or seen. Then this hub holds all changes.
     fn has_lost_commits(&self) -> bool;
 
     /// Lets the next hub of this host continue with the state that the database has.
@@ -87,7 +88,7 @@ pub enum News {
 /// Whether a command was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
-    /// It was.
+    /// The command is stored, and its host is notified.
     Yes,
     /// There is no such host, its hub is not connected, or it was declared lost.
     NotConnected,
@@ -109,7 +110,7 @@ pub enum Fenced {
 pub enum Wake {
     /// All others.
     All,
-    /// All others, within a fraction of a second: nobody but a person who watches is interested.
+    /// All others, within a fraction of a second: for changes that only people see.
     AllSoon,
     /// That of one host.
     Host(HostName),
@@ -155,7 +156,7 @@ pub struct SlotUse {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HostState {
-    /// It does.
+    /// It does, and gets new sessions.
     In,
     /// It does, but gets no new sessions.
     Draining,
@@ -184,7 +185,7 @@ pub struct RemoteCommits {
     pub has_more: bool,
 }
 
-/// What was changed, by name only. A reader takes the contents from the store, if it needs them.
+/// The ids of what was changed, without contents. A hub reads the contents from the store if it needs them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Changed {
@@ -292,7 +293,7 @@ pub struct CommandRow {
     pub method: String,
     /// Its parameters.
     pub params: Value,
-    /// Whether it may still be executed.
+    /// Whether its time limit has passed: then it must not be executed.
     pub expired: bool,
     /// Whether an earlier hub of this host has taken it. It may have been executed.
     pub taken_before: bool,

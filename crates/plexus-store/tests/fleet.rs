@@ -268,8 +268,36 @@ async fn each_hub_learns_what_the_others_commit() {
     assert!(deleted.incomplete && deleted.last == commits.last);
     // As after a failover to a standby without the last commits.
     database.sql("UPDATE writer SET number = number - 1");
+    assert!(!here.has_lost_commits());
     let lost = here.commits_after(commits.last).await.unwrap();
     assert!(lost.incomplete && lost.last == commits.last - 1);
+    assert!(here.has_lost_commits(), "this hub may have acted on them");
+    is_unavailable(create(&one, "held").await, "has lost commits");
+    // Commits of a hub that has not seen those that were lost do not hide the loss.
+    let third = database.join("three");
+    create(&third, "c").await.unwrap();
+    create(&third, "d").await.unwrap();
+    is_unavailable(create(&one, "held").await, "has lost commits");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lost_commits_of_other_hosts_are_noticed_after_a_restart() {
+    let test = "lost_commits_of_other_hosts_are_noticed_after_a_restart";
+    let Some(database) = Database::new(test) else { return };
+    let dir = tempfile::TempDir::new().unwrap();
+    let counting = plexus_store::Host { commit_count: dir.path().join("commits"), ..host("one") };
+    let join = || postgres(&database.server.url(&database.name), &counting).unwrap();
+    let (one, two) = (join(), database.join("two"));
+    create(&one, "a").await.unwrap();
+    create(&two, "b").await.unwrap();
+    connected(&one).await.commits_after(0).await.unwrap();
+    drop(one);
+    database.sql("DELETE FROM commits; UPDATE writer SET number = number - 1");
+    let one = join();
+    assert!(one.fleet().unwrap().has_lost_commits());
+    is_unavailable(create(&one, "held").await, "has lost commits");
+    one.fleet().unwrap().accept_rollback().unwrap();
+    create(&join(), "c").await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -25,7 +25,7 @@ use super::columns::{Encoded, PgRow};
 use super::connector::Connector;
 use super::dialect::{DIALECT, translate};
 use super::errors::{describe, is_end_of_connection, refused};
-use super::membership::{Fenced, Membership};
+use super::membership::{Membership, WriteTransaction};
 use crate::rows::Stored;
 use crate::sql::columns::{Json, ToColumn};
 use crate::sql::{CommitError, Database, Dialect, EachRow, Row};
@@ -83,7 +83,7 @@ pub(super) struct PgConnection {
     /// For a connection that writes.
     membership: Option<Arc<Membership>>,
     /// The latest transaction that writes.
-    transaction: RefCell<Fenced>,
+    transaction: RefCell<WriteTransaction>,
     answer_timeout: Duration,
     content_scope: String,
 }
@@ -262,8 +262,8 @@ impl Database for PgConnection {
 
     fn begin(&self) -> Stored<()> {
         self.queue("BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE", &[]).map_err(super::later)?;
-        // Nothing is written before BEGIN has succeeded, this transaction is the only one that writes, and this hub still may write.
-        // Agents wait for the database, whatever is wrong with it.
+        // `fence` waits for BEGIN and for the writer lock, and fails if this hub may no longer write. Nothing is written before that.
+        // Every error here is retryable, because agents wait for the database.
         self.transaction.replace(self.membership()?.fence(self).map_err(super::later)?);
         Ok(())
     }
@@ -305,7 +305,7 @@ impl Database for PgConnection {
     }
 
     fn is_usable(&self) -> bool {
-        // Lets the connection notice that it was closed while nobody used it: the first turn finds the event, the second one handles it.
+        // Lets the connection notice that it was closed while nobody used it: the first yield finds the event, the second one handles it.
         self.runtime.block_on(async {
             tokio::task::yield_now().await;
             tokio::task::yield_now().await;

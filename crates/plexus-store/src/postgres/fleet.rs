@@ -7,23 +7,27 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use plexus_protocol::{CommandId, HostName};
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tokio_postgres::{AsyncMessage, Client, Error, Row};
 
+use super::announcements::{Announcements, INTERVAL};
 use super::connector::{Connector, PgTask};
 use super::errors::describe;
+use super::fleet_rows::{
+    command_id, command_row, command_state, host_row, host_state, json, number, optional_number, text,
+};
 use super::membership::Membership;
+use super::prepared_client::PreparedClient;
 use crate::fleet::{
-    Capacity, Changed, CommandRow, CommandState, Fenced, Fleet, HostRow, HostState, NewCommand, News,
-    RemoteCommits, Sent, Wake,
+    Changed, CommandRow, CommandState, Fenced, Fleet, HostRow, HostState, NewCommand, News, RemoteCommits,
+    Sent, Wake,
 };
 use crate::{HostRoles, Role, StoreError};
 
@@ -35,17 +39,12 @@ const LEASE_MS: i64 = 10_000;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time between two attempts to connect.
 const RETRY: Duration = Duration::from_millis(500);
-/// How long a message that is not urgent waits for others, and how long a hub waits between two reads because of such messages.
-const SOON: Duration = Duration::from_millis(25);
 /// How often a hub reads although nobody wakes it.
 const POLL: Duration = Duration::from_secs(1);
 /// How many transactions are read at once.
 const PAGE: i64 = 1000;
 /// For how long records of transactions and finished commands are kept.
 const KEPT_MS: i64 = 600_000;
-
-/// How deeply a value of another hub may be nested. The stack of a thread has room for more.
-const MAX_NESTING: usize = 1_000;
 /// How often old records are deleted.
 const CLEAN_EVERY: Duration = Duration::from_secs(60);
 /// For how long the presence of a caller is kept: longer than any caller counts as present.
@@ -54,10 +53,16 @@ const PRESENCE_KEPT_MS: i64 = 24 * 3600 * 1000;
 const SETUP: &str = "SET search_path = plexus; SET synchronous_commit = on; SET lock_timeout = '4s'; SET statement_timeout = '4s'; \
     SET enable_seqscan = off; SET jit = off; LISTEN plexus";
 const CHANNEL: &str = "plexus";
-/// The content of a message to all hubs that is urgent, and of one that is not. Other messages contain the name of a host, which has no `*`.
+/// The content of a message to all hubs that is urgent.
 const URGENT: &str = "";
-const NOT_URGENT: &str = "*";
+/// With this begins the content of an announcement to all hubs, before the number of a transaction. Other messages contain the name of a host, which has
+/// no `*`.
+const ANNOUNCED: &str = "*";
 
+// A message need not survive a crash of the server, so no hub waits for a disk.
+const WAKE: &str = "SELECT set_config('synchronous_commit', 'off', TRUE), pg_notify($1, $2)";
+const ANNOUNCE: &str =
+    "SELECT set_config('synchronous_commit', 'off', TRUE), pg_notify($1, $2::TEXT || number) FROM writer";
 const RENEW: &str = "INSERT INTO leases (host, until) \
     SELECT name, (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT + $3 FROM hosts WHERE name = $1 AND epoch = $2 \
     ON CONFLICT (host) DO UPDATE SET until = excluded.until";
@@ -74,7 +79,7 @@ const HOSTS: &str = "SELECT h.name, h.epoch, h.state, h.version, h.labels, h.slo
 const TIME: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT AS ms";
 const LAST_COMMIT: &str = "SELECT number FROM writer";
 const COMMITS: &str = "SELECT w.number AS head, c.number, c.host, c.changed FROM writer w \
-    LEFT JOIN LATERAL (SELECT * FROM commits WHERE number > $1 ORDER BY number LIMIT $2) c ON TRUE ORDER BY c.number";
+    LEFT JOIN LATERAL (SELECT number, host, changed FROM commits WHERE number > $1 ORDER BY number LIMIT $2) c ON TRUE ORDER BY c.number";
 // Only to a host whose lease is valid. The message wakes its hub.
 const SEND: &str = "WITH sent AS (INSERT INTO commands (id, origin, host, caller, method, params, sent_at, expires_at) \
         SELECT $1, $2, h.name, $4, $5, $6, now.ms, now.ms + $7 FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT AS ms) now \
@@ -102,12 +107,13 @@ pub(super) struct PgFleet {
     pub(super) connector: Connector,
     pub(super) role: Role,
     membership: Arc<Membership>,
-    client: watch::Sender<Option<Arc<Client>>>,
+    client: watch::Sender<Option<Arc<PreparedClient>>>,
     /// The process of the server behind the connection: its messages come back to this hub.
     process: AtomicI32,
     woken: Notify,
-    /// Another hub has committed something that is not urgent.
-    woken_soon: Notify,
+    /// Commits were announced.
+    announced: Notify,
+    announcements: Mutex<Announcements>,
     last_read: Mutex<Instant>,
     /// When commands were last looked for.
     last_any: Mutex<Instant>,
@@ -120,6 +126,7 @@ pub(super) struct PgFleet {
 
 impl PgFleet {
     pub(super) fn new(connector: Connector, membership: Arc<Membership>, role: Role) -> Self {
+        let announcements = Announcements::of(&membership.host);
         Self {
             connector,
             role,
@@ -127,7 +134,8 @@ impl PgFleet {
             client: watch::Sender::new(None),
             process: AtomicI32::new(0),
             woken: Notify::new(),
-            woken_soon: Notify::new(),
+            announced: Notify::new(),
+            announcements: Mutex::new(announcements),
             last_read: Mutex::new(Instant::now()),
             last_any: Mutex::new(Instant::now()),
             is_addressed: AtomicBool::new(false),
@@ -138,6 +146,10 @@ impl PgFleet {
 
     fn name(&self) -> &str {
         self.membership.host.as_str()
+    }
+
+    fn announcements(&self) -> MutexGuard<'_, Announcements> {
+        self.announcements.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn epoch(&self) -> i64 {
@@ -172,8 +184,9 @@ impl PgFleet {
             .map_err(|_| no_answer())?
             .map_err(|error| unavailable(&error))?;
         self.process.store(process, Ordering::Relaxed);
+        self.announcements().forget();
         let mut offered = self.client.subscribe();
-        self.client.send_replace(Some(Arc::new(client)));
+        self.client.send_replace(Some(Arc::new(PreparedClient::new(client))));
         // Whatever happened while nobody listened.
         self.news_for_this_host();
         // The sender is not dropped before this value.
@@ -194,9 +207,12 @@ impl PgFleet {
                     let is_own = self.process.load(Ordering::Relaxed) == message.process_id();
                     match message.payload() {
                         URGENT if !is_own => self.woken.notify_one(),
-                        NOT_URGENT if !is_own => self.woken_soon.notify_one(),
                         host if host == self.name() => self.news_for_this_host(),
-                        _ => {}
+                        other => {
+                            if let Some(number) = other.strip_prefix(ANNOUNCED) {
+                                self.receive_announcement(number);
+                            }
+                        }
                     }
                 }
                 Some(Ok(_)) => {}
@@ -207,6 +223,17 @@ impl PgFleet {
                 None => return,
             }
         }
+    }
+
+    /// Reads what was announced, by whichever hub: the message also stands for those that other hubs have not sent because of it.
+    fn receive_announcement(&self, number: &str) {
+        self.announcements().received(number.parse().unwrap_or_default(), Instant::now());
+        self.announced.notify_one();
+    }
+
+    /// Whether other hubs know of all commits of this one.
+    fn are_all_announced(&self) -> bool {
+        self.membership.last_number().is_some_and(|last| self.announcements().include(last))
     }
 
     /// Renews the lease until this hub cannot write any more.
@@ -235,7 +262,7 @@ impl PgFleet {
     fn fenced(&self, row: Option<&Row>) -> Result<Option<Fenced>, StoreError> {
         // A database without the host was restored from an old backup: this hub holds all changes.
         let Some(row) = row else { return Ok(None) };
-        // With an earlier epoch, too.
+        // A row with an earlier epoch also comes from an old backup; it does not mean that this hub was replaced.
         let is_replaced = number(row, "epoch")? > self.membership.epoch;
         Ok(match host_state(row)? {
             HostState::Lost | HostState::Removed => Some(Fenced::Lost),
@@ -247,7 +274,7 @@ impl PgFleet {
     async fn clean(&self) -> Infallible {
         loop {
             let old = [KEPT_MS, PRESENCE_KEPT_MS];
-            let cleaned = async |client: &Client| client.execute(CLEAN, &[&old[0], &old[1]]).await;
+            let cleaned = async |client: &PreparedClient| client.execute(CLEAN, &[&old[0], &old[1]]).await;
             if let Err(error) = self.perform(cleaned).await {
                 tracing::debug!(%error, "old records for other hubs were not deleted");
             }
@@ -262,10 +289,10 @@ impl PgFleet {
     }
 
     async fn wake_others(&self) -> Infallible {
-        // When the hubs are woken for which nothing is urgent.
-        let mut soon = None;
+        // When commits are announced for which nothing is urgent.
+        let mut announce_at = None;
         loop {
-            match soon {
+            match announce_at {
                 None => self.has_to_wake.notified().await,
                 // A timeout is not an error.
                 Some(at) => drop(timeout_at(at, self.has_to_wake.notified()).await),
@@ -273,32 +300,38 @@ impl PgFleet {
             let mut payloads = BTreeSet::new();
             for whom in std::mem::take(&mut *self.to_wake.lock().unwrap_or_else(PoisonError::into_inner)) {
                 match whom {
-                    Wake::AllSoon => drop(soon.get_or_insert_with(|| Instant::now() + SOON)),
+                    Wake::AllSoon => {
+                        announce_at.get_or_insert_with(|| self.announcements().next(Instant::now()));
+                    }
                     Wake::All => drop(payloads.insert(URGENT.to_owned())),
                     Wake::Host(host) => drop(payloads.insert(host.to_string())),
                 }
             }
             if payloads.contains(URGENT) {
-                soon = None;
-            } else if soon.take_if(|at| *at <= Instant::now()).is_some() {
-                payloads.insert(NOT_URGENT.to_owned());
+                announce_at = None;
             }
-            for payload in payloads {
-                let notify = async |client: &Client| {
-                    client.execute("SELECT pg_notify($1, $2)", &[&CHANNEL, &payload]).await
-                };
-                if let Err(error) = self.perform(notify).await {
-                    // The other hubs read once a second anyway.
-                    tracing::debug!(%error, "other hubs were not woken");
-                }
+            for payload in &payloads {
+                self.notify(WAKE, payload).await;
             }
+            let is_due = announce_at.take_if(|at| *at <= Instant::now()).is_some();
+            if is_due && !self.are_all_announced() {
+                self.notify(ANNOUNCE, ANNOUNCED).await;
+            }
+        }
+    }
+
+    async fn notify(&self, message: &'static str, content: &str) {
+        let sent = async |client: &PreparedClient| client.execute(message, &[&CHANNEL, &content]).await;
+        if let Err(error) = self.perform(sent).await {
+            // The other hubs read once a second anyway.
+            tracing::debug!(%error, "other hubs were not woken");
         }
     }
 
     /// Performs a request on the connection.
     pub(super) async fn perform<T>(
         &self,
-        request: impl AsyncFnOnce(&Client) -> Result<T, Error>,
+        request: impl AsyncFnOnce(&PreparedClient) -> Result<T, Error>,
     ) -> Result<T, StoreError> {
         let mut connected = self.client.subscribe();
         let client = match timeout(ANSWER_TIMEOUT, connected.wait_for(Option::is_some)).await {
@@ -310,7 +343,7 @@ impl PgFleet {
             Ok(result) => result.map_err(|error| unavailable(&error)),
             Err(_) => {
                 // Another request may have replaced this connection already.
-                let is_this = |offered: &Option<Arc<Client>>| {
+                let is_this = |offered: &Option<Arc<PreparedClient>>| {
                     offered.as_ref().is_some_and(|it| Arc::ptr_eq(it, &client))
                 };
                 self.client.send_if_modified(|offered| {
@@ -347,13 +380,13 @@ impl Fleet for PgFleet {
 
     async fn woken(&self) -> News {
         let last = *self.last_read.lock().unwrap_or_else(PoisonError::into_inner);
-        let soon = async {
-            self.woken_soon.notified().await;
-            sleep_until(last + SOON).await;
+        let announced = async {
+            self.announced.notified().await;
+            sleep_until(last + INTERVAL).await;
         };
         let has_message = tokio::select! {
             () = self.woken.notified() => true,
-            () = soon => true,
+            () = announced => true,
             () = sleep(POLL) => false,
         };
         *self.last_read.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
@@ -397,8 +430,12 @@ impl Fleet for PgFleet {
 
     async fn commits_after(&self, after: u64) -> Result<RemoteCommits, StoreError> {
         let edge = i64::try_from(after).unwrap_or(i64::MAX);
+        let seen = self.membership.seen();
         let rows = self.perform(async |client| client.query(COMMITS, &[&edge, &PAGE]).await).await?;
         let mut commits = RemoteCommits { last: after, ..RemoteCommits::default() };
+        if let Some(row) = rows.first() {
+            self.membership.saw(number(row, "head")?, seen);
+        }
         for row in &rows {
             let head = number(row, "head")?;
             let Some(number) = optional_number(row, "number")? else {
@@ -441,7 +478,7 @@ impl Fleet for PgFleet {
         let NewCommand { id, host, caller, method, params, expires_ms } = command;
         let (id, caller, params) = (id.to_string(), caller.to_string(), params.to_string());
         let expires = i64::try_from(*expires_ms).unwrap_or(i64::MAX);
-        let sent = async |client: &Client| {
+        let sent = async |client: &PreparedClient| {
             client
                 .execute(
                     SEND,
@@ -454,7 +491,8 @@ impl Fleet for PgFleet {
 
     async fn take_commands(&self, known: &[CommandId]) -> Result<Vec<CommandRow>, StoreError> {
         let known: Vec<String> = known.iter().map(ToString::to_string).collect();
-        let taken = async |client: &Client| client.query(TAKE, &[&self.name(), &self.epoch(), &known]).await;
+        let taken =
+            async |client: &PreparedClient| client.query(TAKE, &[&self.name(), &self.epoch(), &known]).await;
         let mut rows = self.perform(taken).await?;
         rows.sort_by_key(|row| row.try_get::<_, i64>("number").unwrap_or(i64::MAX));
         let readable = |row: &Row| match command_row(row) {
@@ -468,7 +506,7 @@ impl Fleet for PgFleet {
     }
 
     async fn reply(&self, command: CommandId, reply: &Value) -> Result<(), StoreError> {
-        let stored = async |client: &Client| {
+        let stored = async |client: &PreparedClient| {
             client.execute(REPLY, &[&command.to_string(), &reply.to_string(), &CHANNEL]).await
         };
         self.perform(stored).await.map(drop)
@@ -484,108 +522,11 @@ impl Fleet for PgFleet {
     }
 
     async fn withdraw(&self, command: CommandId) -> Result<bool, StoreError> {
-        let withdrawn =
-            async |client: &Client| client.execute(WITHDRAW, &[&command.to_string(), &self.name()]).await;
+        let withdrawn = async |client: &PreparedClient| {
+            client.execute(WITHDRAW, &[&command.to_string(), &self.name()]).await
+        };
         Ok(self.perform(withdrawn).await? > 0)
     }
-}
-
-fn command_id(row: &Row) -> Result<CommandId, StoreError> {
-    text(row, "id")?.parse().map_err(|error| StoreError::Unusable(format!("a row cannot be read: {error}")))
-}
-
-fn command_state(row: &Row) -> Result<CommandState, StoreError> {
-    let reply: Option<&str> = row.try_get("reply").map_err(|error| unreadable(&error))?;
-    let taken: bool = row.try_get("taken").map_err(|error| unreadable(&error))?;
-    Ok(match (reply, taken) {
-        // One reply that cannot be read must not hide the others. The caller gets an error.
-        (Some(reply), _) => CommandState::Replied(parse(reply).unwrap_or_default()),
-        (None, true) => CommandState::Taken,
-        (None, false) => CommandState::Sent,
-    })
-}
-
-fn host_row(row: &Row) -> Result<HostRow, StoreError> {
-    let silent: i64 = row.try_get("silent_ms").map_err(|error| unreadable(&error))?;
-    Ok(HostRow {
-        name: host_name(row, "name")?,
-        epoch: number(row, "epoch")?,
-        state: host_state(row)?,
-        version: text(row, "version")?.to_owned(),
-        silent_ms: u64::try_from(silent).ok(),
-        capacity: Capacity { labels: json(row, "labels")?, slots: optional_number(row, "slots")? },
-    })
-}
-
-fn command_row(row: &Row) -> Result<CommandRow, StoreError> {
-    let flag = |column: &str| row.try_get::<_, bool>(column).map_err(|error| unreadable(&error));
-    Ok(CommandRow {
-        id: command_id(row)?,
-        origin: host_name(row, "origin")?,
-        caller: json(row, "caller")?,
-        method: text(row, "method")?.to_owned(),
-        params: json(row, "params")?,
-        expired: flag("expired")?,
-        taken_before: flag("taken_before")?,
-    })
-}
-
-fn host_name(row: &Row, column: &str) -> Result<HostName, StoreError> {
-    HostName::try_from(text(row, column)?.to_owned()).map_err(StoreError::Unusable)
-}
-
-fn host_state(row: &Row) -> Result<HostState, StoreError> {
-    let state = Value::from(text(row, "state")?);
-    serde_json::from_value(state)
-        .map_err(|error| StoreError::Unusable(format!("a row cannot be read: {error}")))
-}
-
-fn number(row: &Row, column: &str) -> Result<u64, StoreError> {
-    let number: i64 = row.try_get(column).map_err(|error| unreadable(&error))?;
-    u64::try_from(number).map_err(|error| StoreError::Unusable(format!("{column}: {error}")))
-}
-
-fn optional_number(row: &Row, column: &str) -> Result<Option<u64>, StoreError> {
-    let found: Option<i64> = row.try_get(column).map_err(|error| unreadable(&error))?;
-    found.map(|_| number(row, column)).transpose()
-}
-
-fn text<'a>(row: &'a Row, column: &str) -> Result<&'a str, StoreError> {
-    row.try_get(column).map_err(|error| unreadable(&error))
-}
-
-fn json<T: DeserializeOwned>(row: &Row, column: &str) -> Result<T, StoreError> {
-    parse(text(row, column)?)
-}
-
-fn parse<T: DeserializeOwned>(text: &str) -> Result<T, StoreError> {
-    if nesting(text) > MAX_NESTING {
-        return Err(StoreError::Unusable("a row cannot be read: it is nested too deeply".to_owned()));
-    }
-    let mut json = serde_json::Deserializer::from_str(text);
-    json.disable_recursion_limit();
-    T::deserialize(&mut json).map_err(|error| StoreError::Unusable(format!("a row cannot be read: {error}")))
-}
-
-/// How deeply arrays and objects are nested in a JSON text.
-fn nesting(json: &str) -> usize {
-    let (mut depth, mut deepest, mut in_text, mut escaped) = (0_usize, 0, false, false);
-    for byte in json.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_text => escaped = true,
-            b'"' => in_text = !in_text,
-            b'[' | b'{' if !in_text => depth += 1,
-            b']' | b'}' if !in_text => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        deepest = deepest.max(depth);
-    }
-    deepest
-}
-
-fn unreadable(error: &Error) -> StoreError {
-    StoreError::Unusable(format!("a row cannot be read: {}", describe(error)))
 }
 
 fn unavailable(error: &Error) -> StoreError {

@@ -9,7 +9,7 @@ use plexus_protocol::HostName;
 use uuid::Uuid;
 
 use super::capacity;
-use super::commit_count::{CommitCount, Counted};
+use super::commit_count::{CommitCount, Counted, Counts};
 use super::connection::PgConnection;
 use crate::StoreError;
 use crate::fleet::Capacity;
@@ -52,13 +52,17 @@ struct Last {
     uncertain: Option<String>,
     /// The number of the last one that this hub has committed.
     number: Option<u64>,
-    /// Whether the database has lost commits.
+    /// How many this host has committed, and the last one of any host that this hub has seen.
+    counts: Counts,
+    /// Whether the database has lost commits of this host.
     are_lost: bool,
+    /// Whether it has lost commits of other hosts. Later commits do not change this.
+    others_are_lost: bool,
 }
 
 /// A transaction that writes.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Fenced {
+pub(super) struct WriteTransaction {
     id: String,
     /// The number of the last transaction that is recorded for other hubs: this one, if it is recorded.
     number: u64,
@@ -69,7 +73,7 @@ pub(super) struct Fenced {
     pub(super) follows_own: bool,
 }
 
-impl Fenced {
+impl WriteTransaction {
     pub(super) fn id(&self) -> &str {
         &self.id
     }
@@ -82,7 +86,7 @@ impl Fenced {
 }
 
 /// The row of a host.
-struct HostState {
+struct StoredHost {
     machine: String,
     epoch: u64,
     state: String,
@@ -90,15 +94,15 @@ struct HostState {
     commits: u64,
 }
 
-impl HostState {
+impl StoredHost {
     fn is_lost(&self) -> bool {
         ["lost", "removed"].contains(&self.state.as_str())
     }
 }
 
 impl Membership {
-    /// Joins: raises the epoch of the host, or adds the host if it is new. Nothing that an earlier hub of this host has not committed yet can be
-    /// committed afterwards.
+    /// Joins: raises the epoch of the host, or adds the host if it is new. Afterwards an earlier hub of this host cannot
+    /// commit any more.
     pub(super) fn join(connection: &PgConnection, host: &Host) -> Result<Self, StoreError> {
         connection.batch("BEGIN")?;
         let joined = Self::join_locked(connection, host);
@@ -109,16 +113,17 @@ impl Membership {
     /// Joins in a transaction that has begun.
     pub(super) fn join_locked(connection: &PgConnection, host: &Host) -> Result<Self, StoreError> {
         let database: &dyn Database = connection;
-        database.run(LOCK, ())?;
+        let number: u64 = database.value(LOCK, ())?;
         let name = host.name.as_str();
         let (count, counted) = CommitCount::open(&host.commit_count)?;
+        let mut own = 0;
         let (epoch, known) = match state(database, &host.name)? {
             Some(state) if state.machine != host.machine && state.state != "removed" => {
                 return Err(StoreError::Unusable(format!(
                     "host `{name}` is another machine, or has another data directory: choose another name with --host"
                 )));
             }
-            Some(HostState { epoch, last_commit, commits, state, .. }) => {
+            Some(StoredHost { epoch, last_commit, commits, state, .. }) => {
                 // The hub logs that a lost host takes part again, or that lost commits were accepted, and then sets the state.
                 let state = match state.as_str() {
                     "lost" | "removed" => "rejoined",
@@ -126,10 +131,15 @@ impl Membership {
                     other => other,
                 };
                 database.run(JOIN, (name, &host.machine, env!("CARGO_PKG_VERSION"), Some(state), ""))?;
-                let is_complete = !matches!(counted, Counted::AtLeast(least) if commits < least);
+                let is_complete = match &counted {
+                    Counted::AtLeast(least) => commits >= least.own && number >= least.seen,
+                    Counted::Lost => false,
+                    Counted::Anything => true,
+                };
+                own = commits;
                 (epoch + 1, is_complete.then_some(last_commit))
             }
-            None if matches!(counted, Counted::AtLeast(1..)) => {
+            None if matches!(counted, Counted::AtLeast(Counts { own: 1.., .. })) => {
                 return Err(StoreError::Unusable(format!(
                     "the database does not know host `{name}`, which has stored its state in a database before: this one was restored from a \
                      backup that is older than the host, or is another one. Use the right database, or another data directory"
@@ -143,13 +153,25 @@ impl Membership {
         };
         capacity::store(database, &host.name, &host.capacity)?;
         let are_lost = known.is_none();
-        let last = Mutex::new(Last { known, uncertain: None, number: None, are_lost });
+        let counts = Counts { own, seen: number };
+        let last = Mutex::new(Last {
+            known,
+            uncertain: None,
+            number: None,
+            counts,
+            are_lost,
+            others_are_lost: false,
+        });
         Ok(Self { host: host.name.clone(), epoch, last, count })
     }
 
     /// Makes a transaction that has begun the only one that writes.
-    pub(super) fn fence(&self, database: &dyn Database) -> Stored<Fenced> {
+    pub(super) fn fence(&self, database: &dyn Database) -> Stored<WriteTransaction> {
         let id = Uuid::new_v4().to_string();
+        let seen = self.seen();
+        if self.last().others_are_lost {
+            return Err(lost_commits());
+        }
         database.queue(LOCK, &[])?;
         // The lock on `last` must not be held in the block, which takes it again.
         let uncertain = self.last().uncertain.clone();
@@ -167,20 +189,20 @@ impl Membership {
         // The statement after the lock sees all that was committed before: its snapshot is taken when it starts.
         let expected = (&id, name, self.epoch, known);
         let fenced = database.one(FENCE, expected, |row| Ok((row.get::<u64>(0)?, row.get::<u64>(1)?)))?;
-        if let Some((number, count)) = fenced {
+        if let Some((number, _)) = fenced {
+            self.saw(number, seen);
+        }
+        if let Some((number, count)) = fenced.filter(|_| !self.last().others_are_lost) {
+            self.last().are_lost = false;
             let follows_own = last_number == Some(number);
-            return Ok(Fenced { id, number, recorded: false, count, follows_own });
+            return Ok(WriteTransaction { id, number, recorded: false, count, follows_own });
         }
         let current = state(database, &self.host)?;
         // A database with an earlier epoch was restored from a backup of that time.
         let are_lost = current.as_ref().is_none_or(|state| state.epoch <= self.epoch && !state.is_lost());
         self.last().are_lost |= are_lost;
         Err(match are_lost {
-            true => StoreError::Unavailable(
-                "the database has lost commits of this host: it was restored from a backup, or a standby without them took over. \
-                 This hub holds all changes until you run `plexus host accept-rollback`"
-                    .to_owned(),
-            ),
+            true => lost_commits(),
             false => StoreError::Unavailable(format!(
                 "host `{name}` was declared lost, another hub has replaced this one, or this Plexus is too old for the database"
             )),
@@ -188,18 +210,38 @@ impl Membership {
     }
 
     /// This transaction is committed.
-    pub(super) fn committed(&self, transaction: Fenced) {
-        self.count.set(transaction.count);
+    pub(super) fn committed(&self, transaction: WriteTransaction) {
         let mut last = self.last();
         last.known = Some(transaction.id);
         last.uncertain = None;
+        last.counts.own = transaction.count;
+        last.counts.seen = last.counts.seen.max(transaction.number);
         if transaction.recorded {
             last.number = Some(transaction.number);
+        }
+        self.count.set(last.counts);
+    }
+
+    /// The number of the last transaction of any host that this hub has seen.
+    pub(super) fn seen(&self) -> u64 {
+        self.last().counts.seen
+    }
+
+    /// The last transaction that the database has is this one. `before` is what [`Self::seen`] returned before the database was asked. If the database
+    /// has fewer, it has lost commits of another host: this hub may have acted on them.
+    pub(super) fn saw(&self, number: u64, before: u64) {
+        let mut last = self.last();
+        if number < before && !last.others_are_lost {
+            last.others_are_lost = true;
+            self.count.set_lost();
+        } else if number > last.counts.seen && !last.others_are_lost {
+            last.counts.seen = number;
+            self.count.set(last.counts);
         }
     }
 
     /// This transaction may be committed.
-    pub(super) fn uncertain(&self, transaction: Fenced) {
+    pub(super) fn uncertain(&self, transaction: WriteTransaction) {
         let mut last = self.last();
         last.uncertain = Some(transaction.id);
         last.number = None;
@@ -208,13 +250,13 @@ impl Membership {
     /// Whether the transaction with this id is the last one of this host. No earlier transaction is open any more.
     pub(super) fn is_last(&self, database: &dyn Database, id: &str) -> Stored<bool> {
         // The lock waits for the end of the transaction, if the server still executes it.
-        let _: u64 = database.value("SELECT number FROM writer FOR UPDATE", ())?;
+        let _: u64 = database.value(LOCK, ())?;
         let is_last = state(database, &self.host)?.is_some_and(|state| state.last_commit == id);
         self.note_outcome(is_last.then(|| id.to_owned()));
         Ok(is_last)
     }
 
-    /// It is known whether a transaction was committed whose COMMIT had no answer. `committed` is its id if it was.
+    /// Notes the outcome of the transaction whose COMMIT had no answer. `committed` is its id if it was committed.
     fn note_outcome(&self, committed: Option<String>) {
         let mut last = self.last();
         last.uncertain = None;
@@ -224,9 +266,15 @@ impl Membership {
         }
     }
 
-    /// Whether the database has lost commits of this host. Then this hub holds all changes.
+    /// The number of the last transaction that this hub has committed; `None` if it is not known.
+    pub(super) fn last_number(&self) -> Option<u64> {
+        self.last().number
+    }
+
+    /// Whether the database has lost commits, of this host or others. Then this hub holds all changes.
     pub(super) fn has_lost_commits(&self) -> bool {
-        self.last().are_lost
+        let last = self.last();
+        last.are_lost || last.others_are_lost
     }
 
     /// Lets the next hub of this host continue with the state that the database has.
@@ -241,9 +289,17 @@ impl Membership {
     }
 }
 
-fn state(database: &dyn Database, host: &HostName) -> Stored<Option<HostState>> {
+fn lost_commits() -> StoreError {
+    StoreError::Unavailable(
+        "the database has lost commits: it was restored from a backup, or a standby without them took over. \
+         This hub holds all changes until you run `plexus host accept-rollback`"
+            .to_owned(),
+    )
+}
+
+fn state(database: &dyn Database, host: &HostName) -> Stored<Option<StoredHost>> {
     database.one(ROW, [host.as_str()], |row| {
-        Ok(HostState {
+        Ok(StoredHost {
             machine: row.get("machine")?,
             epoch: row.get("epoch")?,
             state: row.get("state")?,

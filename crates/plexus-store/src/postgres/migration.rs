@@ -1,4 +1,4 @@
-//! The database as the source or the target of a migration: who may migrate, whether the database is empty or belongs to one host, and its counters and triggers.
+//! The PostgreSQL side of `plexus migrate`: checks the role, checks that the database is empty or belongs to one host, and sets counters and triggers.
 //! Everything happens in one transaction, which holds the lock of all transactions that write.
 
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use plexus_protocol::HostName;
 use uuid::Uuid;
 
-use super::commit_count::CommitCount;
+use super::commit_count::{CommitCount, Counts};
 use super::connection::PgConnection;
 use super::connector::Connector;
 use super::membership::{LOCK, Membership};
@@ -117,7 +117,7 @@ impl PgMigration {
 
     /// Notes in the data directory that the host has committed: its hub refuses a database that does not know the host.
     pub(crate) fn note_commit(path: &Path) -> Stored<()> {
-        CommitCount::open(path)?.0.set(1);
+        CommitCount::open(path)?.0.set(Counts { own: 1, seen: 0 });
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 //! statements, `dialect` has the SQL that differs from SQLite, `schema` creates and migrates the tables.
 
 mod address;
+mod announcements;
 mod capacity;
 mod certificate_check;
 mod channel_binding;
@@ -13,9 +14,11 @@ mod dialect;
 mod durability;
 mod errors;
 mod fleet;
+mod fleet_rows;
 mod membership;
 mod migration;
 mod password;
+mod prepared_client;
 mod roles;
 mod schema;
 mod secret_file;
@@ -47,7 +50,7 @@ use crate::{Role, StoreError};
 const SETUP: &str = "SET synchronous_commit = on; SET lock_timeout = '10s'; SET statement_timeout = '20s'; \
     SET idle_in_transaction_session_timeout = '5s'; SET enable_seqscan = off; SET jit = off";
 /// For the connection that joins: its statements may take long.
-const JOIN: &str = "SET search_path = plexus; SET synchronous_commit = on";
+const JOIN: &str = "SET search_path = plexus; SET synchronous_commit = on; SET lock_timeout = '60s'";
 /// Where the statements of the hub find their tables.
 const OWNERS_TABLES: &str = "SET search_path = plexus";
 /// The same for a role that does not own the schema: it has a view of `sessions`.

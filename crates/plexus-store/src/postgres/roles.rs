@@ -3,11 +3,11 @@
 use async_trait::async_trait;
 use plexus_protocol::HostName;
 use postgres_protocol::password::scram_sha_256;
-use tokio_postgres::Client;
 use uuid::Uuid;
 
 use super::connection::PgConnection;
 use super::fleet::PgFleet;
+use super::prepared_client::PreparedClient;
 use super::schema::HOST_VIEW;
 use crate::sql::Database;
 use crate::{Admission, HostAccess, HostRoles, Role, RoleError, StoreError};
@@ -25,7 +25,7 @@ const ROLE_OF: &str = "SELECT role FROM host_roles WHERE host = $1";
 const DISCONNECT: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1";
 
 impl Role {
-    /// The role of this connection. Refuses one of another host, and one that was stopped.
+    /// The role of this connection. Rejects the role of another host, and a role whose rights were taken.
     pub(super) fn of(connection: &PgConnection, host: &HostName) -> Result<Self, StoreError> {
         let database: &dyn Database = connection;
         let Some(of) = database.value::<Option<String>>("SELECT host_of_role()", ())? else {
@@ -53,7 +53,7 @@ impl Role {
     }
 }
 
-/// The role of a host, and what its statements need.
+/// Whether a host already has a role, and the name of the database.
 struct Facts {
     is_added: bool,
     database: String,
@@ -131,7 +131,7 @@ impl HostRoles for PgFleet {
             )
         };
         self.execute_together(&format!("{change}; {HOST_VIEW}")).await?;
-        // Whoever knows the old password may be connected.
+        // A client with the old password may still be connected.
         self.disconnect(&role).await?;
         let address = &self.connector.address;
         Ok(HostAccess { url: address.for_user(&role), password, is_local: address.is_local() })
@@ -161,7 +161,7 @@ impl HostRoles for PgFleet {
 
 impl PgFleet {
     async fn disconnect(&self, role: &str) -> Result<(), StoreError> {
-        let disconnect = async |client: &Client| client.query(DISCONNECT, &[&role]).await;
+        let disconnect = async |client: &PreparedClient| client.query(DISCONNECT, &[&role]).await;
         self.perform(disconnect).await.map(drop)
     }
 }
