@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plexus_protocol::{CommandId, Error, ErrorKind, HostName, Principal};
 use plexus_store::{CommandState, Fleet, HostState, NewCommand, Role, Sent, StoreError};
@@ -21,6 +21,10 @@ use crate::metrics::CommandFigures;
 const EXPIRES: Duration = Duration::from_secs(30);
 /// How often the state of a command without a reply is examined.
 const EXAMINE: Duration = Duration::from_secs(2);
+/// How long a host may execute a command. No method takes so long, except on a host that is stuck, or that a stranger controls.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(600);
+/// For how long the reply to an executed command is remembered. A command is not executed so long after it was sent.
+const REMEMBERED: Duration = Duration::from_secs(60);
 /// After how long without a sign of its hub a host counts as unreachable for a command that it has taken.
 const SILENT_MS: u64 = 30_000;
 
@@ -41,14 +45,25 @@ impl From<SentCaller> for Caller {
 pub(crate) struct Commands {
     fleet: Arc<dyn Fleet>,
     waiting: Mutex<HashMap<CommandId, oneshot::Sender<Value>>>,
+    /// The commands without a reply whose callers are gone. Their hosts need not execute them any more.
+    abandoned: Mutex<Vec<CommandId>>,
     /// The commands of other hubs that this hub executes.
     executing: Mutex<HashSet<CommandId>>,
+    /// The replies to those that it has executed, for some time.
+    executed: Mutex<HashMap<CommandId, (Instant, Value)>>,
     figures: CommandFigures,
 }
 
 impl Commands {
     pub(crate) fn new(fleet: Arc<dyn Fleet>, figures: CommandFigures) -> Self {
-        Self { fleet, waiting: Mutex::default(), executing: Mutex::default(), figures }
+        Self {
+            fleet,
+            waiting: Mutex::default(),
+            abandoned: Mutex::default(),
+            executing: Mutex::default(),
+            executed: Mutex::default(),
+            figures,
+        }
     }
 
     /// The commands that were sent and executed.
@@ -66,16 +81,25 @@ impl Commands {
         self.executing.lock().unwrap_or_else(PoisonError::into_inner).insert(command)
     }
 
-    /// A command has a reply.
-    pub(crate) fn ended(&self, command: CommandId) {
+    /// A command has this reply.
+    pub(crate) fn ended(&self, command: CommandId, reply: Value) {
+        let mut executed = self.executed.lock().unwrap_or_else(PoisonError::into_inner);
+        executed.retain(|_, (at, _)| at.elapsed() < REMEMBERED);
+        executed.insert(command, (Instant::now(), reply));
         self.executing.lock().unwrap_or_else(PoisonError::into_inner).remove(&command);
+    }
+
+    /// The reply to a command that this hub has executed. A database that has lost the reply offers the command again.
+    pub(crate) fn reply_of(&self, command: CommandId) -> Option<Value> {
+        let executed = self.executed.lock().unwrap_or_else(PoisonError::into_inner);
+        executed.get(&command).map(|(_, reply)| reply.clone())
     }
 
     pub(crate) fn fleet(&self) -> &Arc<dyn Fleet> {
         &self.fleet
     }
 
-    /// Has a method executed by the hub of another host, which checks the access of the caller again.
+    /// Calls a method on the hub of another host, which checks the access of the caller again.
     pub(crate) async fn call(
         &self,
         host: &HostName,
@@ -114,7 +138,7 @@ impl Commands {
         };
         let (reply, mut answer) = oneshot::channel();
         self.waiting().insert(id, reply);
-        // Forgotten however this ends, also if the caller is gone.
+        // Removes the entry when this function ends, even if the caller disconnects.
         let _waiting = Forget { commands: self, id };
         let uncertain =
             |error: StoreError| unreachable(host, &format!("the request may have been executed ({error})"));
@@ -138,7 +162,7 @@ impl Commands {
                     Ok(reply) => return read_reply(reply),
                     Err(_) => return Err(error),
                 },
-                // The database is away: the command may be executed meanwhile.
+                // The database is unreachable; the command may be executed in the meantime.
                 Err(error) if failed >= EXPIRES => return Err(uncertain(error)),
                 Err(_) => failed += EXAMINE,
             }
@@ -175,22 +199,30 @@ impl Commands {
         match self.fleet.command_states(&[id]).await?.first() {
             None => fails("the database has lost the request, which may have been executed"),
             Some((_, CommandState::Replied(_))) => Ok(Progress::Waits),
-            Some((_, CommandState::Taken)) => {
-                let hosts = self.fleet.hosts().await?;
-                let silent = hosts.into_iter().find(|row| row.name == *host).and_then(|row| row.silent_ms);
-                match silent {
-                    Some(silent) if silent > SILENT_MS => fails(
-                        "it has received the request and then disconnected, so the request may have been executed",
-                    ),
-                    _ => Ok(Progress::Waits),
+            Some((_, CommandState::Taken)) => match self.silence_of(host).await? {
+                Some(silent) if silent > SILENT_MS => fails(
+                    "it has received the request and then disconnected, so the request may have been executed",
+                ),
+                _ if waited >= ANSWERED_WITHIN => fails(
+                    "it received the request ten minutes ago and has not replied, so the request may have been executed",
+                ),
+                _ => Ok(Progress::Waits),
+            },
+            Some((_, CommandState::Sent)) => {
+                let is_late = waited >= EXPIRES || self.silence_of(host).await?.is_some();
+                if is_late && self.fleet.withdraw(id).await? {
+                    let why = "the request was not executed; try again when the host is connected";
+                    return Ok(Progress::Fails(not_executed(host, why)));
                 }
+                Ok(Progress::Waits)
             }
-            Some((_, CommandState::Sent)) if waited >= EXPIRES && self.fleet.withdraw(id).await? => {
-                let why = "the request was not executed; try again when the host is connected";
-                Ok(Progress::Fails(not_executed(host, why)))
-            }
-            Some((_, CommandState::Sent)) => Ok(Progress::Waits),
         }
+    }
+
+    /// For how many milliseconds the hub of a host has been disconnected.
+    async fn silence_of(&self, host: &HostName) -> Result<Option<u64>, StoreError> {
+        let hosts = self.fleet.hosts().await?;
+        Ok(hosts.into_iter().find(|row| row.name == *host).and_then(|row| row.silent_ms))
     }
 
     /// Hands the replies that have arrived to the callers that wait for them.
@@ -208,6 +240,23 @@ impl Commands {
             }
         }
         Ok(())
+    }
+
+    /// Withdraws the commands whose callers are gone, unless their hosts have taken them.
+    pub(crate) async fn withdraw_abandoned(&self) -> Result<(), StoreError> {
+        let abandoned = std::mem::take(&mut *self.abandoned());
+        let mut withdrawn = Ok(());
+        for id in abandoned {
+            if let Err(error) = self.fleet.withdraw(id).await {
+                self.abandoned().push(id);
+                withdrawn = Err(error);
+            }
+        }
+        withdrawn
+    }
+
+    fn abandoned(&self) -> MutexGuard<'_, Vec<CommandId>> {
+        self.abandoned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn waiting(&self) -> MutexGuard<'_, HashMap<CommandId, oneshot::Sender<Value>>> {
@@ -228,7 +277,10 @@ struct Forget<'a> {
 
 impl Drop for Forget<'_> {
     fn drop(&mut self) {
-        self.commands.waiting().remove(&self.id);
+        let had_reply = self.commands.waiting().remove(&self.id).is_none();
+        if !had_reply {
+            self.commands.abandoned().push(self.id);
+        }
     }
 }
 

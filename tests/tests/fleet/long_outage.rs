@@ -8,18 +8,18 @@ use plexus_testkit::postgres::Postgres;
 use serde_json::json;
 
 use super::Fleet;
-use super::trees::Parent;
+use super::trees::{Parent, more_is_asked};
 
 /// Two hubs. The link of the second one can be cut.
-struct CutOff {
-    fleet: Fleet,
+pub(super) struct CutOff {
+    pub(super) fleet: Fleet,
     server: &'static Postgres,
     database: String,
-    link: Link,
+    pub(super) link: Link,
 }
 
 impl CutOff {
-    async fn start(test: &str) -> anyhow::Result<Option<Self>> {
+    pub(super) async fn start(test: &str) -> anyhow::Result<Option<Self>> {
         let Some(mut fleet) = Fleet::start(test, &["one"]).await? else { return Ok(None) };
         let server = Postgres::shared().context("PostgreSQL")?;
         let path = fleet.url.split('?').next().unwrap_or_default();
@@ -31,7 +31,7 @@ impl CutOff {
         Ok(Some(Self { fleet, server, database, link }))
     }
 
-    fn hosts(&self) -> (&World, &World) {
+    pub(super) fn hosts(&self) -> (&World, &World) {
         (&self.fleet.hosts[0], &self.fleet.hosts[1])
     }
 
@@ -79,5 +79,28 @@ async fn a_budget_raised_during_a_long_outage_releases_held_calls_afterwards() -
     cut_off.reconnect()?;
     until("the held call runs", || one.file("second").exists()).await?;
     assert_eq!(one.ended(&child).await?["status"], "complete");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_budget_approval_of_a_long_outage_gets_its_deadlines_afterwards() -> anyhow::Result<()> {
+    let test = "a_budget_approval_of_a_long_outage_gets_its_deadlines_afterwards";
+    let Some(cut_off) = CutOff::start(test).await? else { return Ok(()) };
+    let (one, two) = cut_off.hosts();
+    one.call("policy.add", json!({"rules": [{"rule": "Bash", "effect": "allow"}]})).await?;
+    let parent = Parent::create(two, json!({"budget": {"tool_calls": 1}})).await?;
+    let waits = "touch started; while [ ! -e go ]; do sleep 0.02; done";
+    let child = parent.child_on("one", one, "worker", &[waits, "touch second"]).await?;
+    until("the first call runs", || one.file("started").exists()).await?;
+
+    // The hub of the child requests more budget for the session of the other host, which cannot know it.
+    cut_off.link.set(State::Cut);
+    std::fs::write(one.file("go"), "")?;
+    let asked = more_is_asked(one, |_| true).await?;
+    assert_eq!(asked["session_id"], json!(parent.id), "{asked:#}");
+    assert!(asked["expires_at"].is_null(), "{asked:#}");
+    cut_off.reconnect()?;
+    more_is_asked(one, |approval| approval["expires_at"].is_u64()).await?;
+    one.call("claudecode.stop", json!({"session_id": child})).await?;
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 mod backup;
 mod clocks;
+mod commands;
 mod examples;
 mod failover;
 mod hub_killed;

@@ -105,13 +105,13 @@ async fn a_stop_reaches_the_whole_tree_on_all_hosts() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits for an open budget approval.
-async fn more_is_asked(world: &World) -> anyhow::Result<Value> {
+/// Waits for an open budget approval that is as wanted.
+pub(super) async fn more_is_asked(world: &World, is_wanted: fn(&Value) -> bool) -> anyhow::Result<Value> {
     let asked = async {
         loop {
             let pending = world.call("loopback.pending", json!({})).await?;
             let mut open = pending["approvals"].as_array().into_iter().flatten();
-            if let Some(approval) = open.find(|approval| approval["kind"] == "budget") {
+            if let Some(approval) = open.find(|it| it["kind"] == "budget" && is_wanted(it)) {
                 return anyhow::Ok(approval.clone());
             }
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
@@ -131,7 +131,7 @@ async fn a_budget_that_is_raised_on_one_host_releases_a_held_call_on_another() -
     let child = parent.child_on("two", one, "worker", &commands).await?;
 
     // The host of the parent sets the budget.
-    let asked = more_is_asked(two).await?;
+    let asked = more_is_asked(two, |_| true).await?;
     assert_eq!((&asked["session_id"], &asked["host"]), (&json!(parent.id), &json!("one")), "{asked:#}");
     assert!(one.file("first").exists() && !one.file("second").exists());
     let raised = json!({"session_id": parent.id, "budget": {"tool_calls": 2}});
@@ -139,7 +139,7 @@ async fn a_budget_that_is_raised_on_one_host_releases_a_held_call_on_another() -
     until("the second call runs", || one.file("second").exists()).await?;
 
     // The host of the child answers the next approval.
-    let asked = more_is_asked(two).await?;
+    let asked = more_is_asked(two, |_| true).await?;
     assert!(!one.file("third").exists());
     two.respond(&asked, json!({"approve": true, "updated_input": {"more": 1}})).await?;
     assert_eq!(two.ended(&child).await?["status"], "complete");

@@ -26,6 +26,8 @@ use crate::errors::store_error;
 use crate::method::{IfUnreachable, Place, Repeat, Subject};
 use crate::session::SessionHandle;
 
+/// How long a hub that shuts down executes the commands that it has taken.
+const FINISHED_WITHIN: Duration = Duration::from_secs(10);
 /// How often hubs exchange which agents are present.
 const SHARE_PRESENCE: Duration = Duration::from_secs(2);
 
@@ -44,7 +46,7 @@ impl Hub {
         self.store().host() == host
     }
 
-    /// Has a call executed by the hub of another host, if that one has the session; `None` if this hub executes it.
+    /// Forwards a call to the hub of the host that runs the session; `None` if this hub has to execute it.
     pub(super) async fn call_elsewhere(
         &self,
         method: &Method,
@@ -113,7 +115,7 @@ impl Hub {
         }
     }
 
-    /// Has a method executed by the hub of another host.
+    /// Calls a method on the hub of another host.
     pub(crate) async fn call_on(
         &self,
         host: &HostName,
@@ -130,13 +132,17 @@ impl Hub {
     /// that the operator decides. The host of an approval has an agent that waits for its decision.
     pub(super) fn wake_other_hubs(&self, committed: &Committed) {
         let Some(commands) = &self.commands else { return };
-        let Committed { approvals, feed, rules, ended_tokens, budgets, .. } = committed;
+        let Committed { approvals, feed, events, rules, ended_tokens, budgets, .. } = committed;
         let operator = AskedOf::Operator.key();
         let is_for_agents = feed.iter().any(|entry| entry.to != operator)
             || approvals.iter().any(|row| row.approval.kind == ApprovalKind::Budget);
         let is_urgent = is_for_agents || !rules.is_empty() || !ended_tokens.is_empty() || !budgets.is_empty();
         let fleet = commands.fleet();
-        fleet.wake(if is_urgent { Wake::All } else { Wake::AllSoon });
+        if is_urgent {
+            fleet.wake(Wake::All);
+        } else if !approvals.is_empty() || !feed.is_empty() || !events.is_empty() {
+            fleet.wake(Wake::AllSoon);
+        }
         let hosts = approvals.iter().filter_map(|row| row.approval.host.as_ref());
         hosts.filter(|host| !self.is_own(Some(host))).for_each(|host| fleet.wake(Wake::Host(host.clone())));
     }
@@ -190,13 +196,22 @@ impl Hub {
         let of_commands = async {
             match news {
                 News::Commits => (Ok(Vec::new()), Ok(())),
-                News::Any => tokio::join!(fleet.take_commands(&known), commands.read_replies()),
+                News::Any => {
+                    let replies = async {
+                        commands.withdraw_abandoned().await?;
+                        commands.read_replies().await
+                    };
+                    tokio::join!(fleet.take_commands(&known), replies)
+                }
             }
         };
         let (commits, (taken, replies)) = tokio::join!(fleet.commits_after(*seen), of_commands);
         // Each command that was taken has to be executed, whatever else fails.
         for command in taken? {
-            if commands.starts(command.id) {
+            if let Some(reply) = commands.reply_of(command.id) {
+                // The database has lost the reply, but not the command.
+                fleet.reply(command.id, &reply).await?;
+            } else if commands.starts(command.id) {
                 self.tasks().spawn(Arc::clone(self).execute(command));
             }
         }
@@ -204,7 +219,7 @@ impl Hub {
         loop {
             let (last, has_more) = (commits.last, commits.has_more);
             self.publish_remote(commits).await?;
-            // Not before all was published: after a failure it is read again.
+            // Advance only after everything was published, so that these commits are read again after a failure.
             *seen = last;
             if !has_more {
                 return replies;
@@ -225,7 +240,7 @@ impl Hub {
         }
         let mut rows = Vec::new();
         for (id, approval) in &changed.approvals {
-            // What this hub does for approvals of other hosts needs no more than what is in the record.
+            // For an approval of another host this hub only wakes its decider, which the change names.
             if approval.is_about_budget || self.is_own(approval.host.as_ref()) {
                 match store.approval(*id).await {
                     Ok(row) => rows.extend(row),
@@ -241,6 +256,8 @@ impl Hub {
             rows.extend(self.own_resolved_approvals().await?);
             let open = store.open_approvals(OpenFilter::All).await?;
             open.iter().for_each(|row| self.parts.escalation.wake(&row.approval.asked_of));
+            // Another hub may have created a budget approval of a session of this host, which sets its deadlines.
+            rows.extend(open.into_iter().filter(|row| self.is_own(row.approval.host.as_ref())));
         }
         // After a failure, commits are read twice. An answer that was delivered is not delivered again.
         rows.iter()
@@ -265,6 +282,14 @@ impl Hub {
             self.policy.resolve_matching(self.book(), None).await;
         }
         Ok(())
+    }
+
+    /// Reads the rules that other hubs may have changed a moment ago.
+    pub(crate) async fn refresh_rules(&self) -> Result<(), Error> {
+        match &self.commands {
+            Some(_) => self.reload_rules().await.map_err(store_error),
+            None => Ok(()),
+        }
     }
 
     /// Reads the rules again. This hub may change them meanwhile.
@@ -292,7 +317,16 @@ impl Hub {
     async fn execute(self: Arc<Self>, command: CommandRow) {
         let Some(commands) = &self.commands else { return };
         let (id, origin) = (command.id, command.origin.clone());
-        let result = AssertUnwindSafe(Box::pin(self.result_of(command))).catch_unwind().await;
+        let result = AssertUnwindSafe(Box::pin(self.result_of(command))).catch_unwind();
+        let left = async {
+            self.tasks().closing().cancelled().await;
+            tokio::time::sleep(FINISHED_WITHIN).await;
+        };
+        let result = tokio::select! {
+            result = result => result,
+            // The database may be unreachable: the next hub replies.
+            () = left => return,
+        };
         let panicked = |_| {
             Err(Error::new(
                 ErrorKind::Internal,
@@ -304,7 +338,7 @@ impl Hub {
         let reply = write_reply(result);
         let replied = self.commits().retry(|| commands.fleet().reply(id, &reply));
         if self.tasks().closing().run_until_cancelled(replied).await.is_some() {
-            commands.ended(id);
+            commands.ended(id, reply);
         }
     }
 

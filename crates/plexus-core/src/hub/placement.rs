@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use plexus_protocol::{Error, ErrorKind, HostLabel, HostName};
-use plexus_store::{HostRow, HostState, SessionWithState};
+use plexus_store::{HostRow, HostState, Role, SessionWithState};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -53,6 +53,7 @@ impl Unfit {
                 let labels: Vec<&str> = labels.iter().map(HostLabel::as_str).collect();
                 format!("lacks {}", labels.join(", "))
             }
+            Self::Full { slots: 0 } => "runs no agents (it has 0 slots)".to_owned(),
             Self::Full { slots } => format!("has no free slot ({slots} of {slots} are in use)"),
             Self::Refused(why) => format!("has refused: {why}"),
         }
@@ -82,7 +83,7 @@ impl Candidate {
 }
 
 impl Hub {
-    /// Has a call with `labels` executed by the hub of a host that fits; `None` if the call names no labels, or no other hub shares the store.
+    /// Forwards a call with `labels` to the hub of a host that fits; `None` if the call names no labels, or no other hub shares the store.
     pub(super) async fn call_where_it_fits(
         self: &Arc<Self>,
         method: &Method,
@@ -105,6 +106,10 @@ impl Hub {
             Ok(hosts) => hosts,
             Err(error) => return Some(Err(error)),
         };
+        if fleet.roles().role() == Role::Runner {
+            // It sends no commands.
+            hosts.retain(|candidate| self.is_own(Some(&candidate.row.name)));
+        }
         if let Some(host) = host {
             hosts.retain(|candidate| candidate.row.name == host);
             // The call itself reports a host that does not exist.
@@ -127,7 +132,7 @@ impl Hub {
         for candidate in hosts {
             let refusal = match candidate.fits(labels) {
                 Ok(()) => match self.call_at(&candidate.row.name, method, caller, params.clone()).await {
-                    Err(error) if is_for_another_host(&error) => Unfit::Refused(error.message),
+                    Err(error) if should_try_next_host(&error) => Unfit::Refused(error.message),
                     reply => return reply,
                 },
                 Err(refusal) => refusal,
@@ -172,8 +177,8 @@ fn candidates(rows: Vec<HostRow>, sessions: &[SessionWithState]) -> Vec<Candidat
     candidates
 }
 
-/// Whether a host has certainly not created the session, for a reason that need not hold for another host.
-fn is_for_another_host(error: &Error) -> bool {
+/// Whether to try the next host: this one did not create the session, for a reason that may not apply to others.
+fn should_try_next_host(error: &Error) -> bool {
     let detail = |name: &str| error.details.get(name);
     match error.kind {
         ErrorKind::LimitReached => detail("limit") == Some(&json!("slots")),
@@ -185,7 +190,8 @@ fn is_for_another_host(error: &Error) -> bool {
 
 /// The error if no host fits: it says why for each. If only a slot is missing, a later attempt may succeed.
 fn none_fits(labels: &[HostLabel], unfit: Vec<(HostName, Unfit)>) -> Error {
-    let could_fit_later = unfit.iter().any(|(_, why)| matches!(why, Unfit::Full { .. } | Unfit::Refused(_)));
+    let could_fit_later =
+        unfit.iter().any(|(_, why)| matches!(why, Unfit::Full { slots: 1.. } | Unfit::Refused(_)));
     let each: Vec<String> = unfit.iter().map(|(host, why)| format!("`{host}` {}", why.describe())).collect();
     let labels: Vec<&str> = labels.iter().map(HostLabel::as_str).collect();
     let wanted = if labels.is_empty() {
@@ -260,7 +266,11 @@ mod tests {
         let error = none_fits(&[label("gpu")], vec![lacks.clone(), (name("two"), Unfit::Draining)]);
         assert_eq!(error.kind, ErrorKind::InvalidParams);
         assert!(error.message.contains("no host fits gpu: `one` lacks gpu; `two` is draining"), "{error}");
-        let error = none_fits(&[label("gpu")], vec![lacks, (name("two"), Unfit::Full { slots: 1 })]);
+        let full = |slots| (name("two"), Unfit::Full { slots });
+        let error = none_fits(&[label("gpu")], vec![lacks.clone(), full(1)]);
         assert_eq!(error.kind, ErrorKind::LimitReached, "{error}");
+        let error = none_fits(&[label("gpu")], vec![lacks, full(0)]);
+        assert_eq!(error.kind, ErrorKind::InvalidParams, "a host without slots never has one: {error}");
+        assert!(error.message.contains("`two` runs no agents"), "{error}");
     }
 }

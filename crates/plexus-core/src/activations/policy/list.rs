@@ -24,6 +24,7 @@ pub(super) fn method() -> Method {
 }
 
 async fn list(hub: Arc<Hub>, caller: Admitted, params: ListParams) -> Result<ListResult, Error> {
+    hub.refresh_rules().await?;
     let rules = match (params.session_id, &params.name) {
         (None, None) if matches!(caller.principal, Principal::Operator | Principal::Token { .. }) => {
             hub.policy().in_force.list(None)
