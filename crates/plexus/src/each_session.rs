@@ -1,8 +1,11 @@
 //! The common part of the verbs that call one method for each of several sessions. If nothing was running, they say so and succeed, as
 //! `plexus down` does.
 
+use std::time::Duration;
+
 use clap::Args;
 use plexus_protocol::claudecode::{DoneResult, SessionView};
+use tokio::time::timeout;
 
 use crate::allow::below;
 use crate::error::ExpectedError;
@@ -10,6 +13,9 @@ use crate::hub::{HubClient, JsonArg, block_on, named};
 use crate::output;
 use crate::settings::DataDirArg;
 use crate::terminal::one_line;
+
+/// How long finding a session may take before the verb is tried without it.
+const FOUND_WITHIN: Duration = Duration::from_secs(5);
 
 /// The sessions of a verb, and its flags.
 #[derive(Debug, Args)]
@@ -35,22 +41,34 @@ pub(crate) struct Act<'a> {
     pub(crate) nothing: &'a str,
 }
 
+/// A session, and whether there is something to do in it or below.
+struct Found {
+    id: String,
+    applies: bool,
+}
+
+async fn find(hub: &HubClient, name: &str, act: &Act<'_>) -> Result<Found, ExpectedError> {
+    let top = hub.session(name).await?;
+    let sessions = hub.all_sessions().await?;
+    let tree = below(&sessions, &top);
+    let applies = sessions.iter().any(|session| tree.contains(&session.id) && (act.applies)(session));
+    Ok(Found { id: top.id.to_string(), applies })
+}
+
 impl SessionsArgs {
     /// Calls the method for each session in sequence, and reports the result.
     pub(crate) fn call_each(&self, act: &Act<'_>) -> Result<(), ExpectedError> {
         block_on(async {
             let hub = HubClient::reach(&self.data_dir).await?;
             for name in &self.names {
-                let top = hub.session(name).await?;
-                let sessions = hub.all_sessions().await?;
-                let tree = below(&sessions, &top);
-                let applies =
-                    sessions.iter().any(|session| tree.contains(&session.id) && (act.applies)(session));
+                // Without a store the hub lists no sessions, but stops them. It reports other errors again.
+                let found = timeout(FOUND_WITHIN, find(&hub, name, act)).await.ok().and_then(Result::ok);
+                let params = found.as_ref().map_or_else(|| named(name), |found| named(&found.id));
                 // Called in any case, because something may have started meanwhile.
-                let result: DoneResult = hub.call(act.method, named(&top.id.to_string())).await?;
+                let result: DoneResult = hub.call(act.method, params).await?;
                 if self.json.json {
                     output::json_line(&result);
-                } else if applies {
+                } else if found.is_none_or(|found| found.applies) {
                     output::print(&format!("{} {name}", act.done));
                 } else {
                     output::say(&format!("plexus: {} {}", one_line(name, 200), act.nothing));

@@ -3,6 +3,7 @@
 mod backup;
 mod clocks;
 mod commands;
+mod database_away;
 mod examples;
 mod failover;
 mod hub_killed;

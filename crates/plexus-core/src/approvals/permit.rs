@@ -80,7 +80,8 @@ impl Permits {
         let Principal::Session { id, run } = principal else {
             return deny("Only a supervised session can request an approval, with its own token.");
         };
-        if self.store.fleet().is_some() {
+        // A session with an owner here is of this host.
+        if self.store.fleet().is_some() && !self.sessions.has_owner(*id) {
             let session = self.commits.retry(|| self.store.session(*id)).await;
             if session.is_none_or(|session| session.host.as_ref() != self.store.host()) {
                 return deny("This session runs on another host, so the call is denied.");

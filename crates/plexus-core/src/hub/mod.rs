@@ -7,6 +7,7 @@ mod own_host;
 mod placement;
 mod recovery;
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Weak};
 
@@ -42,6 +43,8 @@ use crate::tasks::Tasks;
 use crate::worktrees::Worktrees;
 use crate::{Address, Settings};
 use plexus_book::{Book, Commits, Meter};
+
+pub(crate) use own_host::end_processes_of;
 
 /// How many sessions may hold many unstored lines in memory.
 const MAX_READING: usize = 4;
@@ -250,6 +253,11 @@ impl Hub {
         self.sessions.get(id)
     }
 
+    /// The owners of sessions that were started.
+    pub(crate) fn owners(&self) -> HashMap<plexus_protocol::SessionId, SessionHandle> {
+        self.sessions.by_id()
+    }
+
     /// Renders a conversation on a thread of its own: a long one takes time.
     pub(crate) async fn render<T: Send + 'static>(
         &self,
@@ -363,7 +371,12 @@ impl Hub {
         let count = keepers.into_iter().filter(|id| self.sessions.started(*id).is_some()).count();
         if how == ShutDown::EndChildren {
             let handles = self.sessions.all_started();
-            futures::future::join_all(handles.iter().map(|handle| handle.stop("plexus down"))).await;
+            let stopped = futures::future::join_all(handles.iter().map(|handle| handle.stop("plexus down")));
+            tokio::select! {
+                _ = stopped => {}
+                // The next hub stores that they have ended.
+                () = self.store_is_away() => self.end_processes("the store is unavailable").await,
+            }
         }
         self.tasks().close().await;
         self.audit_anchors.deliver(&self.parts.files).await;

@@ -1,4 +1,4 @@
-//! The part of this hub's host among the hosts that share the store: the hub joins, uses the clock of the database, notices that it can never write
+//! The membership of this hub in the fleet: the hub joins, uses the clock of the database, notices when it can never write
 //! again, and completes the return of a host that was declared lost or whose database has lost commits.
 
 use std::collections::BTreeSet;
@@ -15,7 +15,9 @@ use crate::errors::store_error;
 
 /// How often the clock of the database is read.
 const READ_CLOCK: Duration = Duration::from_secs(10);
-/// An answer that takes longer does not tell the present time.
+/// How long the store may take to answer while the hub shuts down.
+const STORE_ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+/// A slower answer is ignored, because its time is out of date.
 const CLOCK_ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 
 impl Hub {
@@ -26,7 +28,7 @@ impl Hub {
         self.in_background(|hub| async move {
             let fenced = connection.run().await;
             if fenced == Fenced::Lost {
-                hub.end_processes().await;
+                hub.end_processes("this host was declared lost").await;
             }
             hub.fenced.send_replace(Some(fenced));
         });
@@ -51,10 +53,21 @@ impl Hub {
     }
 
     /// Ends the processes of all children, without the store.
-    async fn end_processes(&self) {
+    pub(super) async fn end_processes(&self, why: &str) {
         let sessions = self.parts.keepers.sessions();
-        tracing::error!(agents = sessions.len(), "this host was declared lost: ending its agents");
+        tracing::error!(agents = sessions.len(), why, "ending all agents of this host");
         futures::future::join_all(sessions.iter().map(|id| end_processes_of(*id))).await;
+    }
+
+    /// Returns when the store does not answer for some seconds.
+    pub(super) async fn store_is_away(&self) {
+        loop {
+            tokio::time::sleep(STORE_ANSWERS_WITHIN).await;
+            let answer = tokio::time::timeout(STORE_ANSWERS_WITHIN, self.store().feed_head()).await;
+            if !matches!(answer, Ok(Ok(_))) {
+                return;
+            }
+        }
     }
 
     /// Completes the return of a host that was declared lost, or whose database has lost commits: ends the processes that an earlier hub left and
@@ -119,7 +132,8 @@ async fn read_clock(fleet: &dyn Fleet) -> Result<(), StoreError> {
     Ok(())
 }
 
-async fn end_processes_of(session: SessionId) {
+/// Ends the processes of a session, without the store.
+pub(crate) async fn end_processes_of(session: SessionId) {
     plexus_agent::sweep_all(&session.to_string()).await;
 }
 

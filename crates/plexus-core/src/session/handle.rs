@@ -1,8 +1,10 @@
 //! The sending side of a session's inbox: one method for each command.
 
+use std::sync::{Arc, OnceLock};
+
 use plexus_protocol::claudecode::{PermissionMode, TrustedProject};
 use plexus_protocol::loopback::PermitParams;
-use plexus_protocol::{ApprovalId, Error, ErrorKind};
+use plexus_protocol::{ApprovalId, AskedOf, Error, ErrorKind, SessionName};
 use plexus_store::{ApprovalRow, Change};
 use tokio::sync::{mpsc, oneshot};
 
@@ -12,15 +14,28 @@ use crate::callers::secret::new_token;
 use crate::errors::shutting_down;
 use crate::session::{NewStream, Permitted};
 
+/// What an owner has read of its session when it started. It serves a stop while the store is unavailable.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) name: SessionName,
+    pub(crate) answers_to: AskedOf,
+}
+
 /// Sends commands to the task that owns a session.
 #[derive(Debug, Clone)]
 pub(crate) struct SessionHandle {
     inbox: mpsc::UnboundedSender<Command>,
+    known: Arc<OnceLock<Known>>,
 }
 
 impl SessionHandle {
-    pub(super) fn new(inbox: mpsc::UnboundedSender<Command>) -> Self {
-        Self { inbox }
+    pub(super) fn new(inbox: mpsc::UnboundedSender<Command>, known: Arc<OnceLock<Known>>) -> Self {
+        Self { inbox, known }
+    }
+
+    /// `None` until the owner has read its session.
+    pub(crate) fn known(&self) -> Option<&Known> {
+        self.known.get()
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -117,6 +132,12 @@ impl SessionHandle {
         self.post(Command::Stop { why: why.to_owned(), reply });
         // An error means that the task has ended: the child has ended with it, or the next hub recovers it.
         let _ = done.await;
+    }
+
+    /// Ends the processes of the session, without waiting for it.
+    pub(crate) fn stop_soon(&self, why: &str) {
+        let (reply, _) = oneshot::channel();
+        self.post(Command::Stop { why: why.to_owned(), reply });
     }
 
     pub(crate) fn retire(&self) {

@@ -26,7 +26,7 @@ use tokio::sync::oneshot;
 
 use crate::attachments::Attachments;
 
-pub(crate) use handle::SessionHandle;
+pub(crate) use handle::{Known, SessionHandle};
 pub(crate) use machine::{cost_so_far, has_read_prompt, trouble_of, waits_for_budget};
 pub(crate) use sessions::Sessions;
 

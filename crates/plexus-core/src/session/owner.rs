@@ -10,7 +10,7 @@ mod tests;
 use std::collections::VecDeque;
 use std::future::ready;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use plexus_agent::{Entry, Journal};
@@ -22,6 +22,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::Command;
 use super::child::{Activity, Child, Unread, activity};
+use super::handle::Known;
 use super::hook_tasks::HookTasks;
 use super::machine::{Input, Machine, Now, Shared};
 use crate::lineage::known_lineage;
@@ -58,10 +59,15 @@ pub(super) struct Owner {
 }
 
 /// Owns session `id` until the hub shuts down or the session is deleted.
-pub(super) async fn own(parts: Arc<Parts>, id: SessionId, inbox: mpsc::UnboundedReceiver<Command>) {
+pub(super) async fn own(
+    parts: Arc<Parts>,
+    id: SessionId,
+    inbox: mpsc::UnboundedReceiver<Command>,
+    known: Arc<OnceLock<Known>>,
+) {
     let closing = parts.tasks.closing().clone();
-    let Some(mut owner) = Owner::load(parts, id, inbox).await else { return };
     let work = async {
+        let Some(mut owner) = Owner::load(parts, id, inbox, &known).await else { return Ok(()) };
         owner.recover().await?;
         owner.work().await
     };
@@ -77,13 +83,19 @@ pub(super) async fn own(parts: Arc<Parts>, id: SessionId, inbox: mpsc::Unbounded
 
 impl Owner {
     /// Loads a session. While the store is unavailable nothing happens to the session.
-    async fn load(parts: Arc<Parts>, id: SessionId, inbox: mpsc::UnboundedReceiver<Command>) -> Option<Self> {
+    async fn load(
+        parts: Arc<Parts>,
+        id: SessionId,
+        inbox: mpsc::UnboundedReceiver<Command>,
+        known: &OnceLock<Known>,
+    ) -> Option<Self> {
         let row = parts.commits.retry(|| parts.store.session(id)).await?;
         if row.host.as_ref() != parts.store.host() {
             // Two owners would end each other's processes.
             tracing::error!(session = %id, host = ?row.host, "the session runs on another host; this hub does not own it");
             return None;
         }
+        known.get_or_init(|| Known { name: row.name.clone(), answers_to: row.answers_to.clone() });
         let lineage = parts.commits.retry(|| known_lineage(&*parts.store, row.clone())).await;
         let shared = Shared {
             settings: Arc::clone(&parts.settings),

@@ -45,16 +45,28 @@ impl Sessions {
         self.lock().get(&id).cloned()
     }
 
+    /// Whether a session has an owner in this hub.
+    pub(crate) fn has_owner(&self, id: SessionId) -> bool {
+        self.lock().get(&id).is_some_and(|handle| !handle.is_closed())
+    }
+
     /// All owners that were started.
     pub(crate) fn all_started(&self) -> Vec<SessionHandle> {
         self.lock().values().cloned().collect()
     }
 
+    /// All owners that were started, by session.
+    pub(crate) fn by_id(&self) -> HashMap<SessionId, SessionHandle> {
+        self.lock().clone()
+    }
+
     fn start(&self, id: SessionId) -> SessionHandle {
         let (inbox, commands) = mpsc::unbounded_channel();
+        let known = Arc::default();
+        let handle = SessionHandle::new(inbox, Arc::clone(&known));
         let (parts, sessions) = (Arc::clone(&self.parts), self.this.clone());
         self.parts.tasks.spawn(async move {
-            let owner = AssertUnwindSafe(owner::own(parts, id, commands));
+            let owner = AssertUnwindSafe(owner::own(parts, id, commands, known));
             if owner.catch_unwind().await.is_err() {
                 // A fault of the hub must not leave a child waiting: another owner recovers the session from the store.
                 tracing::error!(session = %id, "the owner of a session panicked; another owner recovers the session");
@@ -64,7 +76,7 @@ impl Sessions {
                 }
             }
         });
-        SessionHandle::new(inbox)
+        handle
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, SessionHandle>> {

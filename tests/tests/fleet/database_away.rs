@@ -1,0 +1,69 @@
+//! A database that a hub cannot reach: nothing is allowed meanwhile, and agents can be stopped.
+
+use anyhow::ensure;
+use plexus_e2e::chaos::fleet::{Direction, State};
+use plexus_e2e::{LIMIT, World, events, processes_of, script, until};
+use plexus_testkit::binaries;
+use serde_json::json;
+use tokio::process::Command;
+
+use super::long_outage::CutOff;
+
+/// How the hub loses the database: at once, and without noticing it.
+const OUTAGES: [State; 2] = [State::Cut, State::Deaf(Direction::ToHub)];
+
+/// Starts an agent that requests an approval.
+async fn asks(world: &World, name: &str) -> anyhow::Result<String> {
+    let prompt = script(&json!([{"tool": "Bash", "input": {"command": "touch made"}}, {"say": "done"}]));
+    let session = world.create(name, json!({"prompt": prompt})).await?;
+    world.asked(&session).await?;
+    Ok(session)
+}
+
+async fn stop(world: &World, name: &str) -> anyhow::Result<String> {
+    let mut command = Command::new(binaries::plexus()?);
+    command.args(["stop", name, "--data-dir"]).arg(world.hub.data_dir());
+    let run = command.env_clear().env("HOME", &world.home).output().await?;
+    let said = String::from_utf8_lossy(&run.stderr).into_owned();
+    ensure!(run.status.success(), "{said}");
+    Ok(String::from_utf8_lossy(&run.stdout).into_owned() + &said)
+}
+
+#[tokio::test]
+async fn agents_are_stopped_by_name_while_the_database_is_unreachable() -> anyhow::Result<()> {
+    let test = "agents_are_stopped_by_name_while_the_database_is_unreachable";
+    for outage in OUTAGES {
+        let Some(cut_off) = CutOff::start(test).await? else { return Ok(()) };
+        let (_, two) = cut_off.hosts();
+        let (session, other) = (asks(two, "worker").await?, asks(two, "other").await?);
+        cut_off.link.set(outage);
+        let unknown = stop(two, "stranger").await.unwrap_err().to_string();
+        assert!(unknown.contains("`worker`") && unknown.contains("`other`"), "{unknown}");
+        assert_eq!(stop(two, "worker").await?.trim(), "stopped worker", "{outage:?}");
+        assert!(processes_of(&session).is_empty() && !processes_of(&other).is_empty(), "{outage:?}");
+        assert!(!two.file("made").exists());
+
+        cut_off.link.set(State::Sound);
+        let poll = two.ended(&session).await?;
+        assert_eq!(poll["status"], "interrupted", "{poll:#}");
+        assert_eq!(events(&poll, "approval_resolved")[0]["status"], "withdrawn");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn plexus_down_ends_agents_while_the_database_is_unreachable() -> anyhow::Result<()> {
+    let test = "plexus_down_ends_agents_while_the_database_is_unreachable";
+    let Some(mut cut_off) = CutOff::start(test).await? else { return Ok(()) };
+    let session = asks(cut_off.hosts().1, "worker").await?;
+    cut_off.link.set(State::Cut);
+    cut_off.fleet.hosts[1].hub.down(LIMIT).await?;
+    until("its processes have ended", || processes_of(&session).is_empty()).await?;
+
+    cut_off.link.set(State::Sound);
+    cut_off.fleet.hosts[1].hub.restart().await?;
+    let poll = cut_off.hosts().1.ended(&session).await?;
+    assert!(events(&poll, "tool_result").is_empty(), "{poll:#}");
+    assert!(!cut_off.hosts().1.file("made").exists());
+    Ok(())
+}
