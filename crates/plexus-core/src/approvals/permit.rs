@@ -2,6 +2,7 @@
 //! all doors, reconnects and restarts. The result comes from the store and is always a decision, never an error.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -181,7 +182,11 @@ impl Permits {
     pub(crate) async fn permit_answer(self: &Arc<Self>, ticket: &PermitTicket) -> Value {
         match &ticket.state {
             Ticketed::Decided(result) => result.to_value(),
-            Ticketed::Waiting(attached) => self.permit_wait(attached.approval).await.to_value(),
+            Ticketed::Waiting(attached) => {
+                let answer = self.permit_wait(attached.approval).await;
+                attached.is_delivered.store(true, Ordering::Relaxed);
+                answer.to_value()
+            }
         }
     }
 }
@@ -195,10 +200,11 @@ struct Attachments {
 impl Permits {
     fn attach(&self, approval: ApprovalId) -> Attached {
         *self.counts().entry(approval).or_default() += 1;
-        Attached { permits: self.this.clone(), approval }
+        Attached { permits: self.this.clone(), approval, is_delivered: AtomicBool::new(false) }
     }
 
-    fn detach(&self, approval: ApprovalId) {
+    fn detach(&self, attached: &Attached) {
+        let approval = attached.approval;
         let mut counts = self.counts();
         if let Some(count) = counts.get_mut(&approval) {
             *count -= 1;
@@ -208,7 +214,9 @@ impl Permits {
             counts.remove(&approval);
         }
         drop(counts);
-        self.detached(approval);
+        if !attached.is_delivered.load(Ordering::Relaxed) {
+            self.detached(approval);
+        }
     }
 
     /// Reports an approval to its session as lost, unless a stream is attached to it within the window. Otherwise a
@@ -239,12 +247,14 @@ impl Permits {
 struct Attached {
     permits: Weak<Permits>,
     approval: ApprovalId,
+    /// Whether the delivery of the answer is stored, so that the approval cannot be lost any more.
+    is_delivered: AtomicBool,
 }
 
 impl Drop for Attached {
     fn drop(&mut self) {
         if let Some(permits) = self.permits.upgrade() {
-            permits.detach(self.approval);
+            permits.detach(self);
         }
     }
 }

@@ -7,14 +7,18 @@ use plexus_protocol::{
 
 use super::{Commit, audit_entries, feed, no_such};
 use crate::rows::{
-    ApprovalUpdate, CallKey, PreviousAddressee, SessionIdentity, SessionUpdate, Stored, TurnKey,
+    ApprovalAndCall, ApprovalUpdate, CallKey, PreviousAddressee, SessionIdentity, SessionUpdate, Stored,
+    TurnKey,
 };
-use crate::{ApprovalRow, FeedEntry, NewApproval, PermitStream, Refusal, Resolution, RunKey, StoreError};
+use crate::{
+    ApprovalRow, FeedEntry, NewApproval, PermitStream, Refusal, Resolution, RunKey, StoreError, Verdict,
+};
 
 impl Commit<'_> {
     pub(super) fn ask(&mut self, new: &NewApproval) -> Stored<()> {
         let NewApproval { approval, run, turn, .. } = new;
         let turn = TurnKey { session: approval.session_id, turn: *turn };
+        self.next_event(turn)?;
         let asking = self.identity(turn.session)?.ok_or_else(|| no_such(turn.session))?;
         let run = RunKey { session: turn.session, run: *run };
         let key = CallKey { run, tool_use_id: &approval.tool_use_id };
@@ -48,7 +52,7 @@ impl Commit<'_> {
         status: ApprovalStatus,
         decision: &Decision,
     ) -> Stored<()> {
-        let mut row = self.pending(id)?;
+        let (mut row, verdict) = self.pending_and_verdict(id)?;
         if let Some(rule) = decision.rule.filter(|_| status == ApprovalStatus::Allowed)
             && !self.rows.rule_is_in_force(rule)?
         {
@@ -59,7 +63,6 @@ impl Commit<'_> {
         row.approval.decision = Some(decision.clone());
         row.approval.resolved_at = Some(self.at);
         let run = RunKey { session: row.approval.session_id, run: row.run };
-        let verdict = self.rows.verdict(&CallKey { run, tool_use_id: &row.approval.tool_use_id })?;
         self.audit(audit_entries::approval_resolved(self.at, &row.approval, decision, verdict))?;
         self.grant_budget(&row, decision)?;
         if let Some(mode) = decision.mode.filter(|_| status == ApprovalStatus::Allowed) {
@@ -151,24 +154,50 @@ impl Commit<'_> {
 
     /// An approval that is not resolved.
     pub(super) fn pending(&mut self, id: ApprovalId) -> Stored<ApprovalRow> {
-        let row = self.approval(id)?;
-        if row.approval.status == ApprovalStatus::Pending {
-            return Ok(row);
+        still_pending(self.approval(id)?)
+    }
+
+    /// An approval that is not resolved, and the stored verdict of its call.
+    fn pending_and_verdict(&mut self, id: ApprovalId) -> Stored<(ApprovalRow, Option<Verdict>)> {
+        if let Some(row) = self.changed(id) {
+            let run = RunKey { session: row.approval.session_id, run: row.run };
+            let verdict = self.rows.verdict(&CallKey { run, tool_use_id: &row.approval.tool_use_id })?;
+            return Ok((still_pending(row)?, verdict));
         }
-        Err(Refusal::AlreadyResolved(Box::new(row)).into())
+        let found = self.rows.approval_and_call(id)?.ok_or(Refusal::NoSuchApproval(id))?;
+        let ApprovalAndCall { row, verdict, next_event } = found;
+        self.note_identity(&row);
+        self.next_event = Some((TurnKey { session: row.approval.session_id, turn: row.turn }, next_event));
+        Ok((still_pending(row)?, verdict))
     }
 
     fn approval(&mut self, id: ApprovalId) -> Stored<ApprovalRow> {
-        let changed = self.changed_approvals.get(&id).and_then(|at| self.published.approvals.get(*at));
-        if let Some(row) = changed {
-            return Ok(row.clone());
+        if let Some(row) = self.changed(id) {
+            return Ok(row);
         }
         let row = self.rows.approval(id)?.ok_or(Refusal::NoSuchApproval(id))?;
-        let ApprovalRow { approval, answers_to, .. } = &row;
+        self.note_identity(&row);
+        Ok(row)
+    }
+
+    /// An approval that this commit has created or changed.
+    fn changed(&self, id: ApprovalId) -> Option<ApprovalRow> {
+        self.changed_approvals.get(&id).and_then(|at| self.published.approvals.get(*at)).cloned()
+    }
+
+    /// Notes the identity of the session that was read with its approval.
+    fn note_identity(&mut self, row: &ApprovalRow) {
+        let ApprovalRow { approval, answers_to, .. } = row;
         let (name, answers_to, host) =
             (approval.session_name.clone(), answers_to.clone(), approval.host.clone());
         self.identities.insert(approval.session_id, SessionIdentity { name, answers_to, host });
-        Ok(row)
+    }
+}
+
+fn still_pending(row: ApprovalRow) -> Stored<ApprovalRow> {
+    match row.approval.status {
+        ApprovalStatus::Pending => Ok(row),
+        _ => Err(Refusal::AlreadyResolved(Box::new(row)).into()),
     }
 }
 

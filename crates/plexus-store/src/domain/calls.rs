@@ -28,7 +28,8 @@ enum Counted {
 
 impl Commit<'_> {
     pub(super) fn call(&mut self, call: &CallRow, seen: &CallInput) -> Stored<()> {
-        self.check_exists(call.key.session)?;
+        // Most calls have events in the same commit.
+        self.next_event(key(call.key.session, call.turn))?;
         let call = &*self.by_current_rules(call, seen)?;
         match self.count_call(call, seen)? {
             Counted::Answered => {

@@ -32,7 +32,7 @@ use std::collections::HashMap;
 use plexus_protocol::{ApprovalId, Event, SessionId, UnixSeconds};
 use serde_json::Value;
 
-use crate::rows::{NewFeedEntry, Rows, SessionIdentity, Stored, TurnKey};
+use crate::rows::{EndOfTurn, NewFeedEntry, Rows, SessionIdentity, Stored, TurnKey};
 use crate::{
     ApprovalRow, Change, Committed, EventJson, EventRow, FeedEntry, FeedRow, Refusal, RunState, SessionRow,
     StoreError,
@@ -66,7 +66,7 @@ struct Commit<'a> {
     changed_approvals: HashMap<ApprovalId, usize>,
     /// The sessions that were read so far.
     identities: HashMap<SessionId, SessionIdentity>,
-    /// The number of the next event of the turn that the last event belongs to. A commit often has many events of one turn.
+    /// The number of the next event of the turn that was read last. A commit often has many events of one turn.
     next_event: Option<(TurnKey, u64)>,
 }
 
@@ -154,17 +154,27 @@ impl Commit<'_> {
 
     /// Appends an event under the next number of its turn.
     fn event(&mut self, key: TurnKey, event: &Event) -> Stored<()> {
-        self.check_exists(key.session)?;
         let event = EventJson::new(event).map_err(|error| unwritable(&error))?;
-        let seq = match self.next_event {
-            Some((turn, next)) if turn == key => next,
-            _ => self.rows.event_count(key)?,
-        };
+        let seq = self.next_event(key)?;
         self.next_event = Some((key, seq + 1));
         let row = EventRow { session: key.session, turn: key.turn, seq, event, at: self.at };
         self.rows.insert_event(&row)?;
         self.published.events.push(row);
         Ok(())
+    }
+
+    /// The number of the next event of a turn. Refuses if the session does not exist. It may be deleted: events of its child are still stored.
+    fn next_event(&mut self, key: TurnKey) -> Stored<u64> {
+        if let Some((turn, next)) = self.next_event
+            && turn == key
+        {
+            return Ok(next);
+        }
+        let EndOfTurn { session, next_event } =
+            self.rows.end_of_turn(key)?.ok_or_else(|| no_such(key.session))?;
+        self.identities.insert(key.session, session);
+        self.next_event = Some((key, next_event));
+        Ok(next_event)
     }
 
     /// Appends a feed entry and returns its number.
@@ -186,7 +196,7 @@ impl Commit<'_> {
         }
     }
 
-    /// Refuses if the session does not exist. It may be deleted: events of its child are still stored.
+    /// Refuses if the session does not exist. It may be deleted.
     fn check_exists(&mut self, id: SessionId) -> Stored<()> {
         // The row of a session is never removed.
         if self.identities.contains_key(&id) {

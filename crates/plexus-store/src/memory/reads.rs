@@ -324,7 +324,7 @@ impl Store for MemoryStore {
     }
 
     async fn event_count(&self, session: SessionId, turn: u64) -> Result<u64, StoreError> {
-        self.tables().event_count(TurnKey { session, turn })
+        Ok(self.tables().event_count(TurnKey { session, turn }))
     }
 
     async fn approvals_without_result(&self, key: RunKey) -> Result<Vec<ApprovalRow>, StoreError> {

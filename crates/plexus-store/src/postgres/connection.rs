@@ -28,7 +28,7 @@ use super::errors::{describe, is_end_of_connection, refused};
 use super::membership::{Membership, WriteTransaction};
 use crate::rows::Stored;
 use crate::sql::columns::{Json, ToColumn};
-use crate::sql::{CommitError, Database, Dialect, EachRow, Row};
+use crate::sql::{CommitError, Database, Dialect, EachRow, Known, Row};
 use crate::{Changed, Committed, Role, StoreError};
 
 /// How long the database may take to answer a statement before the connection counts as lost.
@@ -268,8 +268,8 @@ impl Database for PgConnection {
         Ok(())
     }
 
-    fn follows_own(&self) -> bool {
-        self.transaction.borrow().follows_own
+    fn found_by_begin(&self) -> Option<Known> {
+        self.transaction.borrow().found.clone()
     }
 
     fn log(&self, committed: &mut dyn Iterator<Item = &Committed>) -> Stored<()> {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::node_text::{spaced, tokens};
-use crate::sql::statements::nodes;
+use crate::sql::statements::{approval_and_call, end_of_turn, nodes};
 use crate::sql::{Dialect, HostStatements};
 
 /// PostgreSQL refuses a word of more than 2,046 bytes.
@@ -17,7 +17,9 @@ pub(super) const DIALECT: Dialect = Dialect {
     // Views with the same plans: the tables show a host with a role of its own less than it needs here.
     audit_head: "SELECT number, hash FROM audit_tail",
     next_tree: "SELECT coalesce(max(ordinal), 0) + 1 FROM tree_numbers",
-    event_count: "SELECT coalesce(max(seq) + 1, 0) FROM event_numbers WHERE session = ?1 AND turn = ?2",
+    event_count: "SELECT coalesce((SELECT seq + 1 FROM event_numbers WHERE session = ?1 AND turn = ?2 ORDER BY seq DESC LIMIT 1), 0)",
+    end_of_turn: end_of_turn!("event_numbers"),
+    approval_and_call: approval_and_call!("event_numbers"),
     written_audit_entries: "SELECT number FROM audit_head",
     search: SEARCH,
     search_words: query,
@@ -80,12 +82,25 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// The statement with parameters as PostgreSQL numbers them, and without hints for the planner of SQLite.
+/// The statement with parameters as PostgreSQL numbers them, without hints for the planner of SQLite, and with the hashes of the ids of calls: indexes have
+/// these, because an id can be longer than PostgreSQL can index.
 pub(super) fn translate(sql: &str) -> String {
     let mut translated = Cow::Borrowed(sql);
     while let Some((before, hint)) = translated.split_once(" INDEXED BY ") {
         let rest = hint.find(' ').map_or("", |end| &hint[end..]);
         translated = Cow::Owned(format!("{before}{rest}"));
+    }
+    for (equal, hash) in [
+        ("tool_use_id = ?2", "md5(tool_use_id) = md5(?2) AND tool_use_id = ?2"),
+        ("tool_use_id = ?3", "md5(tool_use_id) = md5(?3) AND tool_use_id = ?3"),
+        (
+            "c.tool_use_id = a.tool_use_id",
+            "md5(c.tool_use_id) = md5(a.tool_use_id) AND c.tool_use_id = a.tool_use_id",
+        ),
+    ] {
+        if translated.contains(equal) {
+            translated = Cow::Owned(translated.replace(equal, hash));
+        }
     }
     translated.replace('?', "$")
 }
@@ -99,6 +114,19 @@ mod tests {
         let sql = "SELECT a FROM t INDEXED BY t_a JOIN s INDEXED BY s_b WHERE a = ?1 AND b < ?12";
         assert_eq!(translate(sql), "SELECT a FROM t JOIN s WHERE a = $1 AND b < $12");
         assert_eq!(translate("COMMIT"), "COMMIT");
+        let of_call = "SELECT 1 FROM calls WHERE run = ?1 AND tool_use_id = ?2";
+        assert_eq!(
+            translate(of_call),
+            "SELECT 1 FROM calls WHERE run = $1 AND md5(tool_use_id) = md5($2) AND tool_use_id = $2"
+        );
+    }
+
+    #[test]
+    fn every_comparison_of_the_id_of_a_call_uses_its_hash() {
+        for sql in crate::sql::statements::ALL.iter().map(|sql| translate(sql)) {
+            let plain = sql.match_indices("tool_use_id = ").count();
+            assert_eq!(plain, sql.matches("tool_use_id) = md5(").count(), "{sql}");
+        }
     }
 
     #[test]

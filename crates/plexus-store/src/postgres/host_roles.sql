@@ -99,7 +99,7 @@ CREATE FUNCTION is_budget_event(session TEXT, turn BIGINT, seq BIGINT, event TEX
         AND CASE $4::json ->> 'type'
             WHEN 'approval_requested' THEN a.status = 'pending'
             WHEN 'approval_resolved' THEN a.status = 'withdrawn' AND $4::json ->> 'status' = 'withdrawn' END)
-    AND $3 = (SELECT coalesce(max(e.seq) + 1, 0) FROM events e WHERE e.session = $1 AND e.turn = $2)
+    AND $3 = coalesce((SELECT e.seq + 1 FROM events e WHERE e.session = $1 AND e.turn = $2 ORDER BY e.seq DESC LIMIT 1), 0)
 $$;
 
 -- The feed entries of another host's session that a runner may write and read: its budget approvals, and that its budget is low.
@@ -303,7 +303,7 @@ DO $$
 DECLARE
     name TEXT;
 BEGIN
-    FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'plexus' AND tablename NOT IN ('schema_version', 'writer', 'audit_head') LOOP
+    FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'plexus' AND tablename NOT IN ('schema_version', 'writer', 'audit_head', 'feed_head') LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
     END LOOP;
     -- What belongs to one session.
@@ -384,7 +384,7 @@ BEGIN
     EXECUTE format('GRANT SELECT, INSERT, UPDATE ON plexus_host.sessions TO %I', $1);
     EXECUTE format('GRANT SELECT ON schema_version, writer, hosts, leases, commits, presence, commands, trees, tree_numbers, nodes, contents, node_contents, node_text,
         runs, turns, events, event_numbers, approvals, asked_before, calls, permit_streams, positions, budgets, budget_waits, rules, tokens, templates, feed,
-        audit, audit_tail, audit_head TO %I', $1);
+        feed_head, audit, audit_tail, audit_head TO %I', $1);
     EXECUTE format('GRANT INSERT ON leases, commits, presence, trees, contents, node_contents, node_text, runs, turns, events, approvals, asked_before,
         permit_streams, positions, budgets, budget_waits, feed, audit TO %I', $1);
     EXECUTE format('GRANT INSERT (id, tree, parent, above, jump, depth, role, session, turn, uuid, preview, content, long, created_at) ON nodes TO %I', $1);

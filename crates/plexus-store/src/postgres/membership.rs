@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use plexus_protocol::HostName;
+use plexus_protocol::audit::AuditHead;
 use uuid::Uuid;
 
 use super::capacity;
@@ -14,7 +15,7 @@ use super::connection::PgConnection;
 use crate::StoreError;
 use crate::fleet::Capacity;
 use crate::rows::Stored;
-use crate::sql::Database;
+use crate::sql::{Database, Known, Row};
 
 /// The identity of a hub towards the database that it shares.
 #[derive(Debug, Clone)]
@@ -31,7 +32,8 @@ pub struct Host {
 
 pub(super) const LOCK: &str = "SELECT number FROM writer FOR UPDATE";
 const FENCE: &str = "UPDATE hosts SET last_commit = ?1, commits = commits + 1 WHERE name = ?2 AND epoch = ?3 AND state NOT IN ('lost', 'removed') AND last_commit = ?4 \
-    RETURNING (SELECT number FROM writer), commits";
+    RETURNING (SELECT number FROM writer) AS number, commits, (SELECT number FROM feed_head) AS feed_head, EXISTS (SELECT 1 FROM budgets) AS any_budget, \
+    (SELECT number FROM audit_tail) AS audit_number, (SELECT hash FROM audit_tail) AS audit_hash";
 /// Adds the host, or raises its epoch. A host with a role of its own cannot change its row in another way.
 const JOIN: &str = "SELECT join_host(?1, ?2, ?3, ?4, ?5)";
 const ROW: &str = "SELECT machine, epoch, state, last_commit, commits FROM hosts WHERE name = ?1";
@@ -69,8 +71,17 @@ pub(super) struct WriteTransaction {
     recorded: bool,
     /// How many transactions the host has committed with it.
     count: u64,
-    /// Whether the transaction before it was of this hub too.
-    pub(super) follows_own: bool,
+    /// What it has found when it began, unless the transaction before it was of this hub too.
+    pub(super) found: Option<Known>,
+}
+
+/// What a transaction reads when it has the lock.
+struct Begun {
+    /// The number of the last transaction of any host that is recorded for other hubs.
+    number: u64,
+    /// How many transactions the host has committed with this one.
+    count: u64,
+    found: Known,
 }
 
 impl WriteTransaction {
@@ -188,14 +199,14 @@ impl Membership {
         let name = self.host.as_str();
         // The statement after the lock sees all that was committed before: its snapshot is taken when it starts.
         let expected = (&id, name, self.epoch, known);
-        let fenced = database.one(FENCE, expected, |row| Ok((row.get::<u64>(0)?, row.get::<u64>(1)?)))?;
-        if let Some((number, _)) = fenced {
+        let begun = database.one(FENCE, expected, begun)?;
+        if let Some(Begun { number, .. }) = begun {
             self.saw(number, seen);
         }
-        if let Some((number, count)) = fenced.filter(|_| !self.last().others_are_lost) {
+        if let Some(Begun { number, count, found }) = begun.filter(|_| !self.last().others_are_lost) {
             self.last().are_lost = false;
-            let follows_own = last_number == Some(number);
-            return Ok(WriteTransaction { id, number, recorded: false, count, follows_own });
+            let found = (last_number != Some(number)).then_some(found);
+            return Ok(WriteTransaction { id, number, recorded: false, count, found });
         }
         let current = state(database, &self.host)?;
         // A database with an earlier epoch was restored from a backup of that time.
@@ -295,6 +306,20 @@ fn lost_commits() -> StoreError {
          This hub holds all changes until you run `plexus host accept-rollback`"
             .to_owned(),
     )
+}
+
+fn begun(row: &Row<'_>) -> Stored<Begun> {
+    let audit_head = match row.get("audit_number")? {
+        Some(number) => AuditHead { number, hash: row.get("audit_hash")? },
+        None => AuditHead::start(),
+    };
+    let found = Known {
+        audit_head: Some(audit_head),
+        feed_head: Some(row.get("feed_head")?),
+        rules_version: None,
+        any_budget: Some(row.get("any_budget")?),
+    };
+    Ok(Begun { number: row.get("number")?, count: row.get("commits")?, found })
 }
 
 fn state(database: &dyn Database, host: &HostName) -> Stored<Option<StoredHost>> {

@@ -9,6 +9,8 @@ use crate::{ApprovalRow, CallRow, NewApproval, PermitStream, RunKey, Verdict};
 pub(crate) trait ApprovalRows {
     /// One approval, with the current name of its session.
     fn approval(&self, id: ApprovalId) -> Stored<Option<ApprovalRow>>;
+    /// One approval with its call.
+    fn approval_and_call(&self, id: ApprovalId) -> Stored<Option<ApprovalAndCall>>;
     /// The pending approval of this session and `tool_use_id`, in any run.
     fn pending_approval_of(&self, session: SessionId, tool_use_id: &str) -> Stored<Option<ApprovalId>>;
     /// Whether the turn has a pending approval.
@@ -46,6 +48,15 @@ pub(crate) trait ApprovalRows {
 
     /// Inserts a permit stream.
     fn insert_permit_stream(&mut self, stream: &PermitStream, at: UnixSeconds) -> Stored<()>;
+}
+
+/// What a rule needs that resolves an approval.
+pub(crate) struct ApprovalAndCall {
+    pub(crate) row: ApprovalRow,
+    /// The stored verdict of its call, if that has had no `tool_result` yet.
+    pub(crate) verdict: Option<Verdict>,
+    /// The number of the next event of its turn.
+    pub(crate) next_event: u64,
 }
 
 /// Names a tool call within a run.

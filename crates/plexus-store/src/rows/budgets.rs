@@ -9,7 +9,7 @@ use crate::BudgetRow;
 /// Budgets and the sessions that wait for more.
 pub(crate) trait BudgetRows {
     /// Whether any session has a budget.
-    fn any_budget(&self) -> Stored<bool>;
+    fn any_budget(&mut self) -> Stored<bool>;
     /// What a session was granted of one limit.
     fn share(&self, session: SessionId, limit: BudgetLimit) -> Stored<Option<Share>>;
     /// The sessions that have a grant of this limit, deleted ones included.

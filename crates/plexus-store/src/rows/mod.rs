@@ -13,14 +13,14 @@ mod sessions;
 mod templates;
 mod turns;
 
-pub(crate) use approvals::{ApprovalRows, ApprovalUpdate, CallKey, PreviousAddressee};
+pub(crate) use approvals::{ApprovalAndCall, ApprovalRows, ApprovalUpdate, CallKey, PreviousAddressee};
 pub(crate) use authority::{AuthorityRows, LogEntry};
 pub(crate) use budgets::{BudgetRows, Share};
 pub(crate) use hosts::HostRows;
 pub(crate) use nodes::{LeafNode, NewNode, NodeRows};
 pub(crate) use sessions::{NewRun, RunUpdate, SessionIdentity, SessionRows, SessionUpdate};
 pub(crate) use templates::TemplateRows;
-pub(crate) use turns::{EventSize, NewFeedEntry, TurnKey, TurnRows, TurnUpdate};
+pub(crate) use turns::{EndOfTurn, EventSize, NewFeedEntry, TurnKey, TurnRows, TurnUpdate};
 
 use crate::StoreError;
 

@@ -3,7 +3,7 @@
 use plexus_protocol::{NodeId, SessionId, UnixSeconds};
 use serde_json::Value;
 
-use super::Stored;
+use super::{SessionIdentity, Stored};
 use crate::{EventRow, EventsOfTurn, FeedEntry, TurnRow, TurnStatus};
 
 /// Turns, events, feed entries and positions.
@@ -15,8 +15,8 @@ pub(crate) trait TurnRows {
     /// Updates a turn; returns whether it exists.
     fn update_turn(&mut self, key: TurnKey, update: TurnUpdate<'_>) -> Stored<bool>;
 
-    /// How many events the turn has: the number of the next one.
-    fn event_count(&self, key: TurnKey) -> Stored<u64>;
+    /// What an event that is appended to the turn needs; `None` if the session does not exist.
+    fn end_of_turn(&self, key: TurnKey) -> Stored<Option<EndOfTurn>>;
     /// Inserts an event.
     fn insert_event(&mut self, event: &EventRow) -> Stored<()>;
     /// The numbers and sizes of the first `limit` events of a turn.
@@ -36,6 +36,15 @@ pub(crate) trait TurnRows {
 pub(crate) struct TurnKey {
     pub(crate) session: SessionId,
     pub(crate) turn: u64,
+}
+
+/// What an event that is appended to a turn needs.
+#[derive(Debug, Clone)]
+pub(crate) struct EndOfTurn {
+    /// The identity of the session.
+    pub(crate) session: SessionIdentity,
+    /// The number of the next event.
+    pub(crate) next_event: u64,
 }
 
 /// New values for some columns of a turn.

@@ -11,45 +11,7 @@ use super::{Database, Row, statements};
 use crate::domain::audit_chain::{self, Columns, StoredEntry};
 use crate::page::Page;
 use crate::rows::Stored;
-use crate::{AuditCheck, AuditFilter, AuditFrom, StoreError};
-
-/// What the writing thread knows of the database: read once, then kept in memory while transactions succeed. So an audit log that is rewritten under
-/// a running hub breaks at the next entry.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Chain {
-    /// The head of the audit log.
-    head: Option<AuditHead>,
-    /// How many permission rules were created and revoked.
-    rules_version: Option<u64>,
-}
-
-impl Chain {
-    pub(crate) fn head(&self) -> Option<&AuditHead> {
-        self.head.as_ref()
-    }
-
-    /// The chain after a commit has failed. A refusal has changed nothing; after another failure the head is read again.
-    pub(crate) fn after(self, error: &StoreError) -> Self {
-        if matches!(error, StoreError::Refused(_)) { self } else { Self::default() }
-    }
-
-    pub(crate) fn append(&mut self, head: &AuditHead) {
-        self.head = Some(head.clone());
-    }
-
-    pub(crate) fn rules_version(&self) -> Option<u64> {
-        self.rules_version
-    }
-
-    pub(crate) fn set_rules_version(&mut self, version: u64) {
-        self.rules_version = Some(version);
-    }
-
-    /// A rule is created or revoked: the version is read again.
-    pub(crate) fn rules_changed(&mut self) {
-        self.rules_version = None;
-    }
-}
+use crate::{AuditCheck, AuditFilter, AuditFrom};
 
 /// The last entry.
 pub(crate) fn head(database: &dyn Database) -> Stored<AuditHead> {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use super::columns::{Column, FromColumn, ToColumn};
+use super::known::Known;
 use crate::rows::Stored;
 use crate::{Committed, StoreError};
 
@@ -18,9 +19,9 @@ pub(crate) trait Database {
     /// Begins a transaction that writes. No other transaction writes until it has ended.
     fn begin(&self) -> Stored<()>;
 
-    /// Whether the transaction before this one was of this store too. If not, another hub may have changed anything.
-    fn follows_own(&self) -> bool {
-        true
+    /// What the transaction has found when it began, if another hub may have changed it since the last transaction of this store.
+    fn found_by_begin(&self) -> Option<Known> {
+        None
     }
 
     /// Commits the transaction.
@@ -88,6 +89,10 @@ pub(crate) struct Dialect {
     pub(crate) next_tree: &'static str,
     /// How many events turn `?2` of session `?1` has.
     pub(crate) event_count: &'static str,
+    /// The identity of session `?1`, and the number of the next event of its turn `?2`.
+    pub(crate) end_of_turn: &'static str,
+    /// Approval `?1`, the verdict of its call, and the number of the next event of its turn.
+    pub(crate) approval_and_call: &'static str,
     /// How many audit entries were written, including those that someone has removed.
     pub(crate) written_audit_entries: &'static str,
     /// The nodes that contain words: `?1` the words, `?2` the tree or null, `?3` the node before which they are, `?4` how many.

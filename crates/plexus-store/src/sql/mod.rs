@@ -8,6 +8,7 @@ mod authority_reads;
 pub(crate) mod columns;
 mod database;
 mod history_reads;
+mod known;
 mod readers;
 mod reads;
 mod row_readers;
@@ -20,6 +21,7 @@ mod timing;
 mod writer;
 
 pub(crate) use database::{ColumnRef, Columns, CommitError, Database, Dialect, EachRow, HostStatements, Row};
+pub(crate) use known::Known;
 pub(crate) use rows::SqlRows;
 pub(crate) use search_index::{BATCH as INDEX_BATCH, Coverage, add_batch, each_searchable};
 pub(crate) use source::{Connection, Source};

@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use serde_json::Value;
 
-use super::audit::Chain;
 use super::columns::{Json, Text, Word, int};
+use super::known::Known;
 use super::rows::SqlRows;
 use super::{ColumnRef, Database, Row, statements};
 use crate::domain;
@@ -115,7 +115,7 @@ pub(crate) fn newest_sessions(database: &dyn Database, limit: u64) -> Stored<Vec
 
 pub(crate) fn budget(database: &dyn Database, session: SessionId) -> Stored<Vec<BudgetRow>> {
     let _snapshot = database.snapshot()?;
-    domain::budgets::drawn_on(&SqlRows::new(database, &mut Chain::default()), session)
+    domain::budgets::drawn_on(&SqlRows::new(database, &mut Known::default()), session)
 }
 
 pub(crate) fn run(database: &dyn Database, key: RunKey) -> Stored<Option<RunRow>> {
@@ -391,7 +391,7 @@ fn turn_row(row: &Row<'_>) -> Stored<TurnRow> {
     })
 }
 
-fn approval_row(row: &Row<'_>) -> Stored<ApprovalRow> {
+pub(super) fn approval_row(row: &Row<'_>) -> Stored<ApprovalRow> {
     let question: Approval = row.get::<Json<_>>("question")?.0;
     Ok(ApprovalRow {
         approval: Approval {

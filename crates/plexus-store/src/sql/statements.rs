@@ -6,11 +6,16 @@ macro_rules! approvals {
         approvals!("a.number", $rest)
     };
     ($number:literal, $rest:literal) => {
+        approvals!($number, "", $rest)
+    };
+    ($number:literal, $more:expr, $rest:literal) => {
         concat!(
             "SELECT a.question, a.status, a.decision, a.resolved_at, a.delivered_at, a.run, a.turn, a.channel, \
              a.request_id, ",
             $number,
-            " AS number, s.name AS session_name, s.answers_to, s.host FROM approvals a JOIN sessions s ON s.id = a.session ",
+            " AS number, s.name AS session_name, s.answers_to, s.host",
+            $more,
+            " FROM approvals a JOIN sessions s ON s.id = a.session ",
             $rest
         )
     };
@@ -112,8 +117,35 @@ pub(crate) const TURN: &str = columns!(turns, "FROM turns WHERE session = ?1 AND
 pub(crate) const EVENTS: &str = "SELECT seq, event, at FROM events \
     WHERE session = ?1 AND turn = ?2 AND seq >= ?3 ORDER BY seq LIMIT ?4";
 // Events are numbered without gaps and removed from the first on, so the last number is the count.
-pub(crate) const EVENT_COUNT: &str =
-    "SELECT coalesce(max(seq) + 1, 0) FROM events WHERE session = ?1 AND turn = ?2";
+pub(crate) const EVENT_COUNT: &str = "SELECT coalesce((SELECT seq + 1 FROM events WHERE session = ?1 AND turn = ?2 ORDER BY seq DESC LIMIT 1), 0)";
+/// See [`Dialect::end_of_turn`](super::Dialect). `$events` has the numbers of all events.
+macro_rules! end_of_turn {
+    ($events:literal) => {
+        concat!(
+            "SELECT name, answers_to, host, coalesce((SELECT seq + 1 FROM ",
+            $events,
+            " WHERE session = ?1 AND turn = ?2 ORDER BY seq DESC LIMIT 1), 0) AS next_event FROM sessions WHERE id = ?1"
+        )
+    };
+}
+pub(crate) const END_OF_TURN: &str = end_of_turn!("events");
+/// See [`Dialect::approval_and_call`](super::Dialect). `$events` has the numbers of all events.
+macro_rules! approval_and_call {
+    ($events:literal) => {
+        $crate::sql::statements::approvals!(
+            "a.number",
+            concat!(
+                ", coalesce((SELECT e.seq + 1 FROM ",
+                $events,
+                " e WHERE e.session = a.session AND e.turn = a.turn ORDER BY e.seq DESC LIMIT 1), 0) AS next_event, \
+                 (SELECT c.verdict FROM calls c WHERE c.session = a.session AND c.run = a.run AND c.tool_use_id = a.tool_use_id \
+                 AND c.settled_at IS NULL LIMIT 1) AS verdict"
+            ),
+            "WHERE a.id = ?1"
+        )
+    };
+}
+pub(crate) const APPROVAL_AND_CALL: &str = approval_and_call!("events");
 
 pub(crate) const APPROVAL: &str = approvals!("WHERE a.id = ?1");
 pub(crate) const OPEN_APPROVALS: &str = approvals!("WHERE a.status = 'pending' ORDER BY a.number");
@@ -155,6 +187,14 @@ pub(crate) const TEMPLATES: &str = columns!(templates, "FROM templates ORDER BY 
 pub(crate) const TEMPLATE: &str = columns!(templates, "FROM templates WHERE name = ?1");
 pub(crate) const TEMPLATE_EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM templates WHERE name = ?1)";
 
+macro_rules! insert_feed_entry {
+    ($returning:literal) => {
+        concat!(
+            "INSERT INTO feed (addressee, kind, session, approval, turn, data, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            $returning
+        )
+    };
+}
 pub(crate) const FEED: &str =
     columns!(feed, "FROM feed WHERE addressee = ?1 AND number > ?2 ORDER BY number LIMIT ?3");
 pub(crate) const FEED_OF_ALL: &str = columns!(feed, "FROM feed WHERE number > ?1 ORDER BY number LIMIT ?2");
@@ -167,6 +207,8 @@ pub(crate) const FEED_APPROVALS_OF_ALL: &str = approvals!(
     "f.number",
     "JOIN feed f ON f.approval = a.id WHERE f.number > ?1 AND f.number <= ?2 ORDER BY f.number"
 );
+pub(crate) const INSERT_FEED_ENTRY: &str = insert_feed_entry!("");
+pub(crate) const INSERT_FEED_ENTRY_AND_RETURN_NUMBER: &str = insert_feed_entry!(" RETURNING number");
 pub(crate) const FEED_HEAD: &str = "SELECT coalesce(max(number), 0) FROM feed";
 
 pub(crate) const PERMIT_STREAM: &str = columns!(permit_streams, "FROM permit_streams WHERE event_id = ?1");
@@ -317,7 +359,7 @@ pub(crate) const CALL_COUNTS: &str = "SELECT (at - ?1) / ?3 AS part, session, co
     GROUP BY part, session ORDER BY part, session";
 pub(crate) const SESSION_PARENTS: &str = "SELECT id, answers_to FROM sessions ORDER BY ordinal";
 
-pub(crate) use nodes;
+pub(crate) use {approval_and_call, approvals, end_of_turn, nodes};
 
 /// The statements that must use an index, whatever the size of the tables.
 #[cfg(test)]
@@ -347,7 +389,9 @@ pub(crate) const ALL: &[&str] = &[
     TURN,
     EVENTS,
     EVENT_COUNT,
+    END_OF_TURN,
     APPROVAL,
+    APPROVAL_AND_CALL,
     OPEN_APPROVALS,
     OPEN_APPROVALS_OF_SESSION,
     OPEN_APPROVALS_ASKED_OF,

@@ -15,7 +15,7 @@ use super::readers::Readers;
 use super::row_readers::RowReaders;
 use super::source::Source;
 use super::writer::{Apply, Writer};
-use super::{Database, SqlRows, arbor_reads, audit, authority_reads, history_reads, reads};
+use super::{Database, Known, SqlRows, arbor_reads, audit, authority_reads, history_reads, reads};
 use crate::domain;
 use crate::{
     ApprovalRow, ApprovalSpan, Arbor, AuditBound, AuditCheck, AuditFacts, AuditFilter, AuditFrom, BudgetRow,
@@ -38,8 +38,8 @@ pub struct SqlStore {
 impl SqlStore {
     /// Starts the threads of a store that applies the domain rules.
     pub(crate) fn start(source: Arc<dyn Source>) -> Result<Self, StoreError> {
-        let apply = |database: &dyn Database, chain: &mut audit::Chain, at, changes: &[Change]| {
-            domain::apply(&mut SqlRows::new(database, chain), at, changes)
+        let apply = |database: &dyn Database, known: &mut Known, at, changes: &[Change]| {
+            domain::apply(&mut SqlRows::new(database, known), at, changes)
         };
         Self::start_with(source, Box::new(apply))
     }

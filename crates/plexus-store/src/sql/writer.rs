@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use plexus_protocol::UnixSeconds;
 use tokio::sync::oneshot;
 
-use super::audit::Chain;
+use super::known::Known;
 use super::search_index::{self, Coverage};
 use super::source::{Connection, Source};
 use super::timing::{mark, subject};
@@ -21,7 +21,7 @@ use crate::{Change, Committed, Observer, StoreError};
 
 /// Applies the changes of one commit, inside the transaction.
 pub(crate) type Apply =
-    Box<dyn FnMut(&dyn Database, &mut Chain, UnixSeconds, &[Change]) -> Result<Committed, StoreError> + Send>;
+    Box<dyn FnMut(&dyn Database, &mut Known, UnixSeconds, &[Change]) -> Result<Committed, StoreError> + Send>;
 
 /// How long the queue has to be empty before nodes are added to the search index.
 const QUIET: Duration = Duration::from_millis(200);
@@ -74,7 +74,7 @@ impl Writer {
             connection: Some(source.writer()?),
             source,
             apply,
-            chain: Chain::default(),
+            known: Known::default(),
             transactions: Arc::clone(&transactions),
             observer: Arc::clone(&observer),
             closing: Arc::clone(&closing),
@@ -141,7 +141,7 @@ struct Writing {
     connection: Option<Connection>,
     source: Arc<dyn Source>,
     apply: Apply,
-    chain: Chain,
+    known: Known,
     transactions: Arc<AtomicU64>,
     observer: Arc<Mutex<Option<Observer>>>,
     closing: Arc<AtomicBool>,
@@ -308,7 +308,7 @@ impl Writing {
     }
 
     fn transaction(&mut self, connection: Connection, group: &[Commit]) -> Result<Vec<Answer>, StoreError> {
-        let ended = transaction(&*connection, &mut self.apply, &mut self.chain, group);
+        let ended = transaction(&*connection, &mut self.apply, &mut self.known, group);
         self.put_back(connection);
         let stored = match ended {
             Ok(answers) => Ok(answers),
@@ -321,7 +321,7 @@ impl Writing {
         match &stored {
             Ok(_) => drop(self.transactions.fetch_add(1, Ordering::Relaxed)),
             // Its audit entries were not stored.
-            Err(_) => self.chain = Chain::default(),
+            Err(_) => self.known = Known::default(),
         }
         stored
     }
@@ -389,11 +389,11 @@ impl From<StoreError> for Failed {
 fn transaction(
     database: &dyn Database,
     apply: &mut Apply,
-    chain: &mut Chain,
+    known: &mut Known,
     group: &[Commit],
 ) -> Result<Vec<Answer>, Failed> {
-    forget_if_outdated(database, chain);
-    let answers = match all_at_once(database, apply, chain, group)? {
+    replace_if_outdated(database, known);
+    let answers = match all_at_once(database, apply, known, group)? {
         AllAtOnce::Applied(answers) => answers,
         AllAtOnce::Failed(error) if group.len() == 1 => {
             execute(database, "ROLLBACK")?;
@@ -402,8 +402,8 @@ fn transaction(
         AllAtOnce::Failed(_) => {
             execute(database, "ROLLBACK")?;
             database.begin()?;
-            forget_if_outdated(database, chain);
-            let one_by_one = group.iter().map(|commit| savepoint(database, apply, chain, commit));
+            replace_if_outdated(database, known);
+            let one_by_one = group.iter().map(|commit| savepoint(database, apply, known, commit));
             one_by_one.collect::<Result<_, StoreError>>()?
         }
     };
@@ -416,10 +416,10 @@ fn transaction(
     }
 }
 
-/// Another hub may have appended to the audit log.
-fn forget_if_outdated(database: &dyn Database, chain: &mut Chain) {
-    if !database.follows_own() {
-        *chain = Chain::default();
+/// Another hub may have changed what this one knows.
+fn replace_if_outdated(database: &dyn Database, known: &mut Known) {
+    if let Some(found) = database.found_by_begin() {
+        *known = found;
     }
 }
 
@@ -437,11 +437,11 @@ enum AllAtOnce {
 fn all_at_once(
     database: &dyn Database,
     apply: &mut Apply,
-    chain: &mut Chain,
+    known: &mut Known,
     group: &[Commit],
 ) -> Result<AllAtOnce, StoreError> {
-    let before = chain.clone();
-    let applied = group.iter().map(|commit| apply_caught(database, apply, chain, commit));
+    let before = known.clone();
+    let applied = group.iter().map(|commit| apply_caught(database, apply, known, commit));
     let applied = applied.collect::<Result<Vec<_>, _>>().and_then(|applied| {
         // If a queued statement has failed, the commits are applied one by one. A single commit learns that from COMMIT.
         if group.len() > 1 {
@@ -458,7 +458,7 @@ fn all_at_once(
         // After an I/O error SQLite may have ended the transaction by itself.
         Err(error) if !database.is_in_transaction() => Err(error),
         Err(error) => {
-            *chain = before.after(&error);
+            *known = before.after(&error);
             Ok(AllAtOnce::Failed(error))
         }
     }
@@ -468,19 +468,19 @@ fn all_at_once(
 fn savepoint(
     database: &dyn Database,
     apply: &mut Apply,
-    chain: &mut Chain,
+    known: &mut Known,
     commit: &Commit,
 ) -> Result<Answer, StoreError> {
-    let before = chain.clone();
+    let before = known.clone();
     database.queue("SAVEPOINT one", &[])?;
     // A failure of a queued statement belongs to this commit.
-    let answer = apply_caught(database, apply, chain, commit)
+    let answer = apply_caught(database, apply, known, commit)
         .and_then(|committed| database.wait_for_queued().map(|()| committed));
     if let Err(error) = &answer {
         if !database.is_in_transaction() {
             return Err(error.clone());
         }
-        *chain = before.after(error);
+        *known = before.after(error);
         database.queue("ROLLBACK TO one", &[])?;
     }
     database.queue("RELEASE one", &[])?;
@@ -490,8 +490,8 @@ fn savepoint(
 }
 
 /// Applies the changes of one commit. A panic is an error, so that the thread goes on.
-fn apply_caught(database: &dyn Database, apply: &mut Apply, chain: &mut Chain, commit: &Commit) -> Answer {
-    catch_unwind(AssertUnwindSafe(|| apply(database, chain, commit.at, &commit.changes)))
+fn apply_caught(database: &dyn Database, apply: &mut Apply, known: &mut Known, commit: &Commit) -> Answer {
+    catch_unwind(AssertUnwindSafe(|| apply(database, known, commit.at, &commit.changes)))
         .unwrap_or_else(|_| Err(panicked()))
 }
 

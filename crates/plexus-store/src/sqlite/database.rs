@@ -16,6 +16,8 @@ pub(crate) const DIALECT: Dialect = Dialect {
     audit_head: statements::AUDIT_HEAD,
     next_tree: statements::NEXT_TREE,
     event_count: statements::EVENT_COUNT,
+    end_of_turn: statements::END_OF_TURN,
+    approval_and_call: statements::APPROVAL_AND_CALL,
     written_audit_entries: "SELECT seq FROM sqlite_sequence WHERE name = 'audit'",
     search: SEARCH,
     search_words: phrases,

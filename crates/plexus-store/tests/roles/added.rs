@@ -92,5 +92,5 @@ async fn the_view_of_a_runner_has_all_columns() {
     assert_eq!(columns("plexus_host"), columns("plexus"));
     // A new table is not readable by accident.
     let open = "SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class WHERE relnamespace = 'plexus'::regnamespace AND relkind = 'r' AND NOT relrowsecurity";
-    assert_eq!(server.psql(&database, open).unwrap(), "audit_head schema_version writer");
+    assert_eq!(server.psql(&database, open).unwrap(), "audit_head feed_head schema_version writer");
 }

@@ -3,12 +3,23 @@
 use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, SessionId, UnixSeconds};
 
 use super::super::tables::{Call, CallKeyState, Previous, StoredApproval, Tables};
-use crate::rows::{ApprovalRows, ApprovalUpdate, CallKey, PreviousAddressee, Stored, TurnKey};
+use crate::rows::{
+    ApprovalAndCall, ApprovalRows, ApprovalUpdate, CallKey, PreviousAddressee, Stored, TurnKey,
+};
 use crate::{ApprovalRow, CallRow, NewApproval, PermitStream, RunKey, Verdict};
 
 impl ApprovalRows for Tables {
     fn approval(&self, id: ApprovalId) -> Stored<Option<ApprovalRow>> {
         Ok(self.approval_row(id))
+    }
+
+    fn approval_and_call(&self, id: ApprovalId) -> Stored<Option<ApprovalAndCall>> {
+        let Some(row) = self.approval_row(id) else { return Ok(None) };
+        let session = row.approval.session_id;
+        let call = CallKey { run: RunKey { session, run: row.run }, tool_use_id: &row.approval.tool_use_id };
+        let verdict = self.verdict(&call)?;
+        let next_event = self.event_count(TurnKey { session, turn: row.turn });
+        Ok(Some(ApprovalAndCall { row, verdict, next_event }))
     }
 
     fn pending_approval_of(&self, session: SessionId, tool_use_id: &str) -> Stored<Option<ApprovalId>> {

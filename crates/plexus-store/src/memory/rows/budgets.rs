@@ -7,7 +7,7 @@ use super::super::tables::{Budget, BudgetKey, BudgetWait, Tables};
 use crate::rows::{BudgetRows, Share, Stored};
 
 impl BudgetRows for Tables {
-    fn any_budget(&self) -> Stored<bool> {
+    fn any_budget(&mut self) -> Stored<bool> {
         Ok(self.budgets.len() > 0)
     }
 

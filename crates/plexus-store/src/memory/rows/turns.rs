@@ -4,7 +4,9 @@ use plexus_protocol::UnixSeconds;
 use serde_json::Value;
 
 use super::super::tables::{EventKey, PositionKey, Tables};
-use crate::rows::{EventSize, NewFeedEntry, Stored, TurnKey, TurnRows, TurnUpdate};
+use crate::rows::{
+    EndOfTurn, EventSize, NewFeedEntry, SessionRows as _, Stored, TurnKey, TurnRows, TurnUpdate,
+};
 use crate::{EventRow, EventsOfTurn, FeedRow, TurnRow, TurnStatus};
 
 impl TurnRows for Tables {
@@ -48,8 +50,9 @@ impl TurnRows for Tables {
         }))
     }
 
-    fn event_count(&self, key: TurnKey) -> Stored<u64> {
-        Ok(self.events_from(key, 0).next_back().map_or(0, |event| event.seq + 1))
+    fn end_of_turn(&self, key: TurnKey) -> Stored<Option<EndOfTurn>> {
+        let found = self.session_identity(key.session)?;
+        Ok(found.map(|session| EndOfTurn { session, next_event: self.event_count(key) }))
     }
 
     fn insert_event(&mut self, event: &EventRow) -> Stored<()> {
@@ -80,6 +83,11 @@ impl TurnRows for Tables {
 }
 
 impl Tables {
+    /// How many events the turn has: the number of the next one.
+    pub(in crate::memory) fn event_count(&self, turn: TurnKey) -> u64 {
+        self.events_from(turn, 0).next_back().map_or(0, |event| event.seq + 1)
+    }
+
     /// The events of a turn from number `from` on.
     pub(in crate::memory) fn events_from(
         &self,

@@ -5,12 +5,25 @@ use plexus_protocol::{ApprovalId, SessionId, UnixSeconds};
 use super::super::columns::{Json, Text, Word, int};
 use super::super::{reads, statements};
 use super::SqlRows;
-use crate::rows::{ApprovalRows, ApprovalUpdate, CallKey, PreviousAddressee, Stored, TurnKey};
+use crate::rows::{
+    ApprovalAndCall, ApprovalRows, ApprovalUpdate, CallKey, PreviousAddressee, Stored, TurnKey,
+};
 use crate::{ApprovalRow, CallIds, CallRow, NewApproval, PermitStream, RunKey, Verdict};
 
 impl ApprovalRows for SqlRows<'_> {
     fn approval(&self, id: ApprovalId) -> Stored<Option<ApprovalRow>> {
         reads::approval(self.database, id)
+    }
+
+    fn approval_and_call(&self, id: ApprovalId) -> Stored<Option<ApprovalAndCall>> {
+        self.database.one(self.database.dialect().approval_and_call, [Text(id)], |row| {
+            let verdict: Option<Json<_>> = row.get("verdict")?;
+            Ok(ApprovalAndCall {
+                row: reads::approval_row(row)?,
+                verdict: verdict.map(|Json(verdict)| Verdict::from_stored(verdict)),
+                next_event: row.get("next_event")?,
+            })
+        })
     }
 
     fn pending_approval_of(&self, session: SessionId, tool_use_id: &str) -> Stored<Option<ApprovalId>> {

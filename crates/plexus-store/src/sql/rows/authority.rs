@@ -12,7 +12,7 @@ use crate::{NewRule, TokenRow};
 impl AuthorityRows for SqlRows<'_> {
     fn insert_rule(&mut self, rule: &NewRule, at: UnixSeconds) -> Stored<u64> {
         let NewRule { session, entry, expires_at, authority, created_by } = rule;
-        self.chain.rules_changed();
+        self.known.rules_version = None;
         self.value(
             "INSERT INTO rules (session, entry, expires_at, authority, made_by, created_at) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING number",
@@ -21,11 +21,11 @@ impl AuthorityRows for SqlRows<'_> {
     }
 
     fn rules_version(&mut self) -> Stored<u64> {
-        if let Some(version) = self.chain.rules_version() {
+        if let Some(version) = self.known.rules_version {
             return Ok(version);
         }
         let version = authority_reads::rules_version(self.database)?;
-        self.chain.set_rules_version(version);
+        self.known.rules_version = Some(version);
         Ok(version)
     }
 
@@ -34,7 +34,7 @@ impl AuthorityRows for SqlRows<'_> {
     }
 
     fn revoke_rule(&mut self, number: u64, at: UnixSeconds) -> Stored<bool> {
-        self.chain.rules_changed();
+        self.known.rules_version = None;
         let sql = "UPDATE rules SET revoked_at = ?2 WHERE number = ?1 AND revoked_at IS NULL";
         Ok(self.execute(sql, (int(number), at))? > 0)
     }
@@ -58,7 +58,7 @@ impl AuthorityRows for SqlRows<'_> {
     }
 
     fn audit_head(&self) -> Stored<AuditHead> {
-        match self.chain.head() {
+        match &self.known.audit_head {
             Some(head) => Ok(head.clone()),
             None => Ok(audit::head(self.database)?),
         }
@@ -80,7 +80,7 @@ impl AuthorityRows for SqlRows<'_> {
                 text,
             ),
         )?;
-        self.chain.append(head);
+        self.known.audit_head = Some(AuditHead::clone(head));
         Ok(())
     }
 }

@@ -10,8 +10,13 @@ use crate::BudgetRow;
 use crate::rows::{BudgetRows, Share, Stored};
 
 impl BudgetRows for SqlRows<'_> {
-    fn any_budget(&self) -> Stored<bool> {
-        self.value(statements::ANY_BUDGET, ())
+    fn any_budget(&mut self) -> Stored<bool> {
+        if let Some(any) = self.known.any_budget {
+            return Ok(any);
+        }
+        let any = self.value(statements::ANY_BUDGET, ())?;
+        self.known.any_budget = Some(any);
+        Ok(any)
     }
 
     fn share(&self, session: SessionId, limit: BudgetLimit) -> Stored<Option<Share>> {
@@ -32,6 +37,7 @@ impl BudgetRows for SqlRows<'_> {
 
     fn put_share(&mut self, share: &Share) -> Stored<()> {
         let BudgetRow { session, limit, granted, own, below, used } = &share.row;
+        self.known.any_budget = Some(true);
         self.write(
             "INSERT INTO budgets (session, kind, granted, own, below, used, told) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) \
              ON CONFLICT (session, kind) DO UPDATE SET granted = ?3, own = ?4, below = ?5, used = ?6, told = ?7",

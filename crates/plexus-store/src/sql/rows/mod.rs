@@ -10,20 +10,20 @@ mod templates;
 mod turns;
 
 use super::Database;
-use super::audit::Chain;
 use super::columns::FromColumn;
 use super::database::Params;
+use super::known::Known;
 use crate::rows::Stored;
 
 /// The rows of a database, inside the transaction that the caller has opened.
 pub(crate) struct SqlRows<'a> {
     database: &'a dyn Database,
-    chain: &'a mut Chain,
+    known: &'a mut Known,
 }
 
 impl<'a> SqlRows<'a> {
-    pub(crate) fn new(database: &'a dyn Database, chain: &'a mut Chain) -> Self {
-        Self { database, chain }
+    pub(crate) fn new(database: &'a dyn Database, known: &'a mut Known) -> Self {
+        Self { database, known }
     }
 
     /// Executes a statement whose result is not needed.

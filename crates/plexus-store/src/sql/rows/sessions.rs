@@ -3,7 +3,7 @@
 use plexus_protocol::{HostName, SessionId};
 
 use super::super::columns::{Json, Text, Word};
-use super::super::{reads, statements};
+use super::super::{Row, reads, statements};
 use super::SqlRows;
 use crate::rows::{NewRun, RunUpdate, SessionIdentity, SessionRows, SessionUpdate, Stored};
 use crate::{RunKey, RunRow, SessionRow};
@@ -18,13 +18,7 @@ impl SessionRows for SqlRows<'_> {
     }
 
     fn session_identity(&self, id: SessionId) -> Stored<Option<SessionIdentity>> {
-        self.database.one(statements::SESSION_IDENTITY, [Text(id)], |row| {
-            Ok(SessionIdentity {
-                name: row.get::<Word<_>>("name")?.0,
-                answers_to: row.get::<Json<_>>("answers_to")?.0,
-                host: row.get::<Option<Word<_>>>("host")?.map(|host| host.0),
-            })
-        })
+        self.database.one(statements::SESSION_IDENTITY, [Text(id)], identity)
     }
 
     fn insert_session(&mut self, row: &SessionRow) -> Stored<()> {
@@ -124,4 +118,13 @@ impl SessionRows for SqlRows<'_> {
     fn mark_files_removed(&mut self, key: RunKey) -> Stored<bool> {
         Ok(self.execute(statements::MARK_FILES_REMOVED, (Text(key.session), key.run))? > 0)
     }
+}
+
+/// The identity of the session in a row.
+pub(super) fn identity(row: &Row<'_>) -> Stored<SessionIdentity> {
+    Ok(SessionIdentity {
+        name: row.get::<Word<_>>("name")?.0,
+        answers_to: row.get::<Json<_>>("answers_to")?.0,
+        host: row.get::<Option<Word<_>>>("host")?.map(|host| host.0),
+    })
 }

@@ -5,7 +5,8 @@ use plexus_protocol::UnixSeconds;
 use super::super::columns::{Json, Text, Word, int};
 use super::super::{reads, statements};
 use super::SqlRows;
-use crate::rows::{EventSize, NewFeedEntry, Stored, TurnKey, TurnRows, TurnUpdate};
+use super::sessions::identity;
+use crate::rows::{EndOfTurn, EventSize, NewFeedEntry, Stored, TurnKey, TurnRows, TurnUpdate};
 use crate::{EventRow, FeedColumns, TurnRow};
 
 impl TurnRows for SqlRows<'_> {
@@ -44,8 +45,11 @@ impl TurnRows for SqlRows<'_> {
         Ok(updated > 0)
     }
 
-    fn event_count(&self, key: TurnKey) -> Stored<u64> {
-        reads::event_count(self.database, key.session, key.turn)
+    fn end_of_turn(&self, key: TurnKey) -> Stored<Option<EndOfTurn>> {
+        let sql = self.database.dialect().end_of_turn;
+        self.database.one(sql, (Text(key.session), int(key.turn)), |row| {
+            Ok(EndOfTurn { session: identity(row)?, next_event: row.get("next_event")? })
+        })
     }
 
     fn insert_event(&mut self, event: &EventRow) -> Stored<()> {
@@ -70,11 +74,11 @@ impl TurnRows for SqlRows<'_> {
     fn insert_feed_entry(&mut self, entry: &NewFeedEntry<'_>) -> Stored<u64> {
         let NewFeedEntry { to, session, entry, at } = entry;
         let FeedColumns { kind, approval, turn, data } = entry.columns();
-        self.value(
-            "INSERT INTO feed (addressee, kind, session, approval, turn, data, at) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING number",
-            (to, Word(kind), Text(session), approval.map(Text), turn, Json(data), at),
-        )
+        let columns = (to, Word(kind), Text(session), approval.map(Text), turn, Json(data), at);
+        match self.known.next_in_feed() {
+            Some(number) => self.write(statements::INSERT_FEED_ENTRY, columns).map(|()| number),
+            None => self.value(statements::INSERT_FEED_ENTRY_AND_RETURN_NUMBER, columns),
+        }
     }
 
     fn put_position(&mut self, reader: &str, key: TurnKey, position: u64) -> Stored<()> {
