@@ -160,7 +160,7 @@ async fn agent(world: Arc<World>, plan: Plan) -> ApprovalRow {
                 let owner = tokio::spawn(ask(Arc::clone(&hub), plan.clone()));
                 hub.own(&owner.abort_handle());
                 owner.await.ok()?;
-                hub.book.answer_of(plan.id).await
+                hub.book.answer_of(plan.id).await.map(Arc::unwrap_or_clone)
             }
         };
         let answer = loop {

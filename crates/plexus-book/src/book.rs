@@ -9,7 +9,6 @@ use plexus_store::{ApprovalRow, Change, Committed, OpenFilter, Refusal, StoreErr
 use crate::commits::Commits;
 use crate::deadlines::Deadlines;
 use crate::kill_point::kill_point;
-use crate::signals::{Topic, next};
 
 /// The approval book.
 pub struct Book {
@@ -73,25 +72,27 @@ impl Book {
     ///
     /// The delivery is stored before the answer is returned. After a crash, an answer that was neither stored as delivered
     /// nor fetched in time is known to be lost.
-    pub async fn answer_of(&self, approval: ApprovalId) -> Option<ApprovalRow> {
+    pub async fn answer_of(&self, approval: ApprovalId) -> Option<Arc<ApprovalRow>> {
         let commits = &self.commits;
-        let mut signal = commits.signals().subscribe(Topic::Approval(approval));
-        loop {
-            // Boxed, so that their memory is free during the wait.
-            let read = commits.retry(|| commits.ledger().approval(approval));
-            let row = Box::pin(read).await.map(Box::new)?;
-            if row.approval.status == ApprovalStatus::Pending {
-                drop(row);
-                next(&mut signal).await;
-                continue;
+        let mut waiting = commits.answers().wait_for(approval);
+        let mut passed = None;
+        let row = loop {
+            let row = match passed.take() {
+                Some(row) => row,
+                // Boxed, so that its memory is free during the wait.
+                None => Arc::new(Box::pin(commits.retry(|| commits.ledger().approval(approval))).await?),
+            };
+            if row.approval.status != ApprovalStatus::Pending {
+                break row;
             }
-            kill_point("permit", "decided");
-            if row.approval.delivered_at.is_none() {
-                let delivered = commits.retry(|| commits.commit(vec![Change::Delivered(approval)]));
-                Box::pin(delivered).await;
-            }
-            kill_point("permit", "noted");
-            return Some(*row);
+            drop(row);
+            passed = waiting.next().await;
+        };
+        kill_point("permit", "decided");
+        if row.approval.delivered_at.is_none() {
+            Box::pin(commits.retry(|| commits.commit(vec![Change::Delivered(approval)]))).await;
         }
+        kill_point("permit", "noted");
+        Some(row)
     }
 }

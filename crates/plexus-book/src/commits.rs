@@ -8,6 +8,7 @@ use plexus_protocol::{ApprovalStatus, SessionId};
 use plexus_store::{Change, Changed, Committed, Ledger, StoreError};
 use tokio::time::sleep;
 
+use crate::answers::Answers;
 use crate::runtime::now;
 use crate::signals::{Signals, Topic};
 
@@ -27,17 +28,23 @@ pub struct Commits {
     ledger: Arc<dyn Ledger>,
     meter: Arc<dyn Meter>,
     signals: Signals,
+    answers: Answers,
 }
 
 impl Commits {
     /// Writes to this ledger.
     pub fn new(ledger: Arc<dyn Ledger>, meter: Arc<dyn Meter>) -> Self {
-        Self { ledger, meter, signals: Signals::default() }
+        Self { ledger, meter, signals: Signals::default(), answers: Answers::default() }
     }
 
     /// The tasks that wait, by topic.
     pub fn signals(&self) -> &Signals {
         &self.signals
+    }
+
+    /// The tasks that wait for the answer to an approval.
+    pub(crate) fn answers(&self) -> &Answers {
+        &self.answers
     }
 
     pub(crate) fn ledger(&self) -> &dyn Ledger {
@@ -62,7 +69,7 @@ impl Commits {
         for row in &committed.approvals {
             sessions.push(row.approval.session_id);
             if row.approval.status != ApprovalStatus::Pending {
-                self.signals.wake(&Topic::Approval(row.approval.id));
+                self.answers.pass(row);
             }
         }
         sessions.sort_unstable();
@@ -85,7 +92,7 @@ impl Commits {
     /// Wakes the tasks that wait for something that other hubs have committed.
     pub fn publish_remote(&self, changed: &Changed) {
         let resolved = changed.approvals.iter().filter(|(_, approval)| !approval.is_pending);
-        resolved.for_each(|(id, _)| self.signals.wake(&Topic::Approval(*id)));
+        resolved.for_each(|(id, _)| self.answers.wake(*id));
         let mut sessions = changed.sessions.clone();
         sessions.extend(changed.approvals.values().map(|approval| approval.session));
         sessions.into_iter().for_each(|session| self.signals.wake(&Topic::Session(session)));
@@ -99,6 +106,7 @@ impl Commits {
 
     /// Wakes all waiting tasks: other hubs may have committed anything.
     pub fn publish_unknown(&self) {
+        self.answers.wake_all();
         self.signals.wake_all();
     }
 

@@ -7,6 +7,7 @@
 #[cfg(feature = "explore")]
 extern crate shuttle_tokio as tokio;
 
+mod answers;
 mod book;
 mod commits;
 mod deadlines;

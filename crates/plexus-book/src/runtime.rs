@@ -3,10 +3,10 @@
 pub(crate) use std::sync::PoisonError;
 
 #[cfg(not(feature = "explore"))]
-pub(crate) use std::sync::Mutex;
+pub(crate) use std::sync::{Mutex, MutexGuard};
 
 #[cfg(feature = "explore")]
-pub(crate) use shuttle::sync::Mutex;
+pub(crate) use shuttle::sync::{Mutex, MutexGuard};
 
 use plexus_protocol::UnixSeconds;
 

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use plexus_protocol::{ApprovalId, SessionId};
+use plexus_protocol::SessionId;
 use tokio::sync::watch;
 
 use crate::runtime::{Mutex, PoisonError};
@@ -13,8 +13,6 @@ use crate::runtime::{Mutex, PoisonError};
 pub enum Topic {
     /// This session has changed.
     Session(SessionId),
-    /// This approval was resolved.
-    Approval(ApprovalId),
     /// The feed of this addressee grew.
     Feed(String),
     /// Some feed grew.

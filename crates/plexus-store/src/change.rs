@@ -179,7 +179,7 @@ pub enum Change {
         /// When it expires.
         expires_at: UnixSeconds,
     },
-    /// The answer to an approval was sent to the child.
+    /// The answer to an approval was sent to the child. An approval that was removed meanwhile is no error.
     Delivered(ApprovalId),
     /// A `tool_result` arrived: the call and its approval release their keys.
     ReleaseKeys(RunKey, String),

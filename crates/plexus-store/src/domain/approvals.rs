@@ -7,8 +7,8 @@ use plexus_protocol::{
 
 use super::{Commit, audit_entries, feed, no_such};
 use crate::rows::{
-    ApprovalAndCall, ApprovalUpdate, CallKey, PreviousAddressee, SessionIdentity, SessionUpdate, Stored,
-    TurnKey,
+    ApprovalAndCall, ApprovalUpdate, BeforeApproval, CallKey, PreviousAddressee, SessionIdentity,
+    SessionUpdate, Stored, TurnKey,
 };
 use crate::{
     ApprovalRow, FeedEntry, NewApproval, PermitStream, Refusal, Resolution, RunKey, StoreError, Verdict,
@@ -18,13 +18,14 @@ impl Commit<'_> {
     pub(super) fn ask(&mut self, new: &NewApproval) -> Stored<()> {
         let NewApproval { approval, run, turn, .. } = new;
         let turn = TurnKey { session: approval.session_id, turn: *turn };
-        self.next_event(turn)?;
-        let asking = self.identity(turn.session)?.ok_or_else(|| no_such(turn.session))?;
         let run = RunKey { session: turn.session, run: *run };
         let key = CallKey { run, tool_use_id: &approval.tool_use_id };
-        if self.rows.approval_key_is_held(&key, turn.turn)? {
+        let found = self.rows.before_approval(&key, turn.turn)?.ok_or_else(|| no_such(turn.session))?;
+        let BeforeApproval { end, key_is_held, is_archived } = found;
+        if key_is_held {
             return Err(Refusal::KeyTaken.into());
         }
+        let asking = self.note_end(turn, end);
         let mut passed_over = Vec::new();
         for from in approval.passed.iter().filter_map(|passed| passed.from.as_ref()) {
             passed_over.push((from.key(), self.notify_asked(from, approval.id, turn)?));
@@ -36,7 +37,9 @@ impl Commit<'_> {
             let previous = PreviousAddressee { key, approval, number, may_still_decide: true };
             self.rows.insert_previous_addressee(&previous)?;
         }
-        self.rows.update_session(turn.session, SessionUpdate::ArchivedAt(None))?;
+        if is_archived {
+            self.rows.update_session(turn.session, SessionUpdate::ArchivedAt(None))?;
+        }
         let tool_use_id = approval.tool_use_id.clone();
         self.event(turn, &Event::ApprovalRequested { approval_id: approval.id, tool_use_id })?;
         let SessionIdentity { name: session_name, answers_to, host } = asking;
@@ -121,12 +124,11 @@ impl Commit<'_> {
 
     /// The first delivery counts: after a restart the same answer may be delivered again.
     pub(super) fn delivered(&mut self, id: ApprovalId) -> Stored<()> {
-        if !self.rows.mark_delivered(id, self.at)? {
-            return self.approval(id).map(drop);
-        }
         let changed = self.changed_approvals.get(&id).and_then(|at| self.published.approvals.get_mut(*at));
-        changed.into_iter().for_each(|row| row.approval.delivered_at = Some(self.at));
-        Ok(())
+        changed.into_iter().for_each(|row| {
+            row.approval.delivered_at.get_or_insert(self.at);
+        });
+        self.rows.mark_delivered(id, self.at)
     }
 
     pub(super) fn release_keys(&mut self, run: RunKey, tool_use_id: &str) -> Stored<()> {

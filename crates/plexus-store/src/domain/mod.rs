@@ -170,11 +170,18 @@ impl Commit<'_> {
         {
             return Ok(next);
         }
-        let EndOfTurn { session, next_event } =
-            self.rows.end_of_turn(key)?.ok_or_else(|| no_such(key.session))?;
-        self.identities.insert(key.session, session);
-        self.next_event = Some((key, next_event));
+        let end = self.rows.end_of_turn(key)?.ok_or_else(|| no_such(key.session))?;
+        let next_event = end.next_event;
+        self.note_end(key, end);
         Ok(next_event)
+    }
+
+    /// Notes the end of a turn that was read, and returns the identity of the session.
+    fn note_end(&mut self, key: TurnKey, end: EndOfTurn) -> SessionIdentity {
+        let EndOfTurn { session, next_event } = end;
+        self.identities.insert(key.session, session.clone());
+        self.next_event = Some((key, next_event));
+        session
     }
 
     /// Appends a feed entry and returns its number.

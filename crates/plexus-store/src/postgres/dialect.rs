@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::node_text::{spaced, tokens};
-use crate::sql::statements::{approval_and_call, end_of_turn, nodes};
+use crate::sql::statements::{approval_and_call, before_approval, end_of_turn, nodes};
 use crate::sql::{Dialect, HostStatements};
 
 /// PostgreSQL refuses a word of more than 2,046 bytes.
@@ -19,6 +19,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     next_tree: "SELECT coalesce(max(ordinal), 0) + 1 FROM tree_numbers",
     event_count: "SELECT coalesce((SELECT seq + 1 FROM event_numbers WHERE session = ?1 AND turn = ?2 ORDER BY seq DESC LIMIT 1), 0)",
     end_of_turn: end_of_turn!("event_numbers"),
+    before_approval: before_approval!("event_numbers"),
     approval_and_call: approval_and_call!("event_numbers"),
     written_audit_entries: "SELECT number FROM audit_head",
     search: SEARCH,

@@ -2,7 +2,7 @@
 
 use plexus_protocol::{Approval, ApprovalId, ApprovalStatus, Decision, SessionId, UnixSeconds};
 
-use super::{Stored, TurnKey};
+use super::{EndOfTurn, Stored, TurnKey};
 use crate::{ApprovalRow, CallRow, NewApproval, PermitStream, RunKey, Verdict};
 
 /// Approvals, calls and permit streams.
@@ -15,14 +15,14 @@ pub(crate) trait ApprovalRows {
     fn pending_approval_of(&self, session: SessionId, tool_use_id: &str) -> Stored<Option<ApprovalId>>;
     /// Whether the turn has a pending approval.
     fn has_pending_approval(&self, turn: TurnKey) -> Stored<bool>;
-    /// Whether an approval holds this key: it has had no `tool_result` yet.
-    fn approval_key_is_held(&self, key: &CallKey<'_>, turn: u64) -> Stored<bool>;
+    /// What a new approval of this call needs; `None` if the session does not exist.
+    fn before_approval(&self, key: &CallKey<'_>, turn: u64) -> Stored<Option<BeforeApproval>>;
     /// Inserts a pending approval under this number of the feed.
     fn insert_approval(&mut self, new: &NewApproval, number: u64) -> Stored<()>;
     /// Updates an approval, if it exists.
     fn update_approval(&mut self, id: ApprovalId, update: ApprovalUpdate<'_>) -> Stored<()>;
-    /// Stores when the answer was delivered, unless it was before; returns whether it was stored.
-    fn mark_delivered(&mut self, id: ApprovalId, at: UnixSeconds) -> Stored<bool>;
+    /// Stores when the answer was delivered, unless it was before. The approval need not exist.
+    fn mark_delivered(&mut self, id: ApprovalId, at: UnixSeconds) -> Stored<()>;
     /// Deletes an approval and its permit streams; returns whether it existed.
     fn delete_approval(&mut self, id: ApprovalId) -> Stored<bool>;
 
@@ -48,6 +48,16 @@ pub(crate) trait ApprovalRows {
 
     /// Inserts a permit stream.
     fn insert_permit_stream(&mut self, stream: &PermitStream, at: UnixSeconds) -> Stored<()>;
+}
+
+/// What a new approval needs.
+pub(crate) struct BeforeApproval {
+    /// The end of its turn.
+    pub(crate) end: EndOfTurn,
+    /// Whether an approval of the turn holds the key of the call: it has had no `tool_result` yet.
+    pub(crate) key_is_held: bool,
+    /// Whether its session is archived.
+    pub(crate) is_archived: bool,
 }
 
 /// What a rule needs that resolves an approval.

@@ -13,7 +13,9 @@ mod sessions;
 mod templates;
 mod turns;
 
-pub(crate) use approvals::{ApprovalAndCall, ApprovalRows, ApprovalUpdate, CallKey, PreviousAddressee};
+pub(crate) use approvals::{
+    ApprovalAndCall, ApprovalRows, ApprovalUpdate, BeforeApproval, CallKey, PreviousAddressee,
+};
 pub(crate) use authority::{AuthorityRows, LogEntry};
 pub(crate) use budgets::{BudgetRows, Share};
 pub(crate) use hosts::HostRows;

@@ -91,6 +91,9 @@ pub(crate) struct Dialect {
     pub(crate) event_count: &'static str,
     /// The identity of session `?1`, and the number of the next event of its turn `?2`.
     pub(crate) end_of_turn: &'static str,
+    /// The identity of session `?1`, whether it is archived, whether an approval of run `?2`, call `?3` and turn `?4` holds its key, and the number of the
+    /// next event of the turn.
+    pub(crate) before_approval: &'static str,
     /// Approval `?1`, the verdict of its call, and the number of the next event of its turn.
     pub(crate) approval_and_call: &'static str,
     /// How many audit entries were written, including those that someone has removed.

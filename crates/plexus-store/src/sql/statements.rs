@@ -129,6 +129,19 @@ macro_rules! end_of_turn {
     };
 }
 pub(crate) const END_OF_TURN: &str = end_of_turn!("events");
+/// See [`Dialect::before_approval`](super::Dialect). `$events` has the numbers of all events.
+macro_rules! before_approval {
+    ($events:literal) => {
+        concat!(
+            "SELECT name, answers_to, host, archived_at IS NOT NULL AS is_archived, EXISTS (SELECT 1 FROM approvals \
+             WHERE session = ?1 AND run = ?2 AND tool_use_id = ?3 AND turn = ?4 AND settled_at IS NULL) AS key_is_held, \
+             coalesce((SELECT seq + 1 FROM ",
+            $events,
+            " WHERE session = ?1 AND turn = ?4 ORDER BY seq DESC LIMIT 1), 0) AS next_event FROM sessions WHERE id = ?1"
+        )
+    };
+}
+pub(crate) const BEFORE_APPROVAL: &str = before_approval!("events");
 /// See [`Dialect::approval_and_call`](super::Dialect). `$events` has the numbers of all events.
 macro_rules! approval_and_call {
     ($events:literal) => {
@@ -164,8 +177,6 @@ pub(crate) const OPEN_APPROVALS_ASKED_OF: &str = concat!(
 );
 pub(crate) const HAS_PENDING: &str =
     "SELECT EXISTS (SELECT 1 FROM approvals WHERE session = ?1 AND status = 'pending' AND turn = ?2)";
-pub(crate) const KEY_IS_HELD: &str = "SELECT EXISTS (SELECT 1 FROM approvals \
-    WHERE session = ?1 AND run = ?2 AND tool_use_id = ?3 AND turn = ?4 AND settled_at IS NULL)";
 pub(crate) const ASKED_BEFORE: &str =
     "SELECT addressee FROM asked_before WHERE approval = ?1 ORDER BY number";
 pub(crate) const LIVING_APPROVALS: &str =
@@ -359,7 +370,7 @@ pub(crate) const CALL_COUNTS: &str = "SELECT (at - ?1) / ?3 AS part, session, co
     GROUP BY part, session ORDER BY part, session";
 pub(crate) const SESSION_PARENTS: &str = "SELECT id, answers_to FROM sessions ORDER BY ordinal";
 
-pub(crate) use {approval_and_call, approvals, end_of_turn, nodes};
+pub(crate) use {approval_and_call, approvals, before_approval, end_of_turn, nodes};
 
 /// The statements that must use an index, whatever the size of the tables.
 #[cfg(test)]
@@ -390,6 +401,7 @@ pub(crate) const ALL: &[&str] = &[
     EVENTS,
     EVENT_COUNT,
     END_OF_TURN,
+    BEFORE_APPROVAL,
     APPROVAL,
     APPROVAL_AND_CALL,
     OPEN_APPROVALS,
@@ -416,7 +428,6 @@ pub(crate) const ALL: &[&str] = &[
     DELETE_CALL,
     MARK_FILES_REMOVED,
     HAS_PENDING,
-    KEY_IS_HELD,
     AUDIT,
     AUDIT_OF_SESSION,
     AUDIT_OF_TOOL,

@@ -17,6 +17,7 @@ pub(crate) const DIALECT: Dialect = Dialect {
     next_tree: statements::NEXT_TREE,
     event_count: statements::EVENT_COUNT,
     end_of_turn: statements::END_OF_TURN,
+    before_approval: statements::BEFORE_APPROVAL,
     approval_and_call: statements::APPROVAL_AND_CALL,
     written_audit_entries: "SELECT seq FROM sqlite_sequence WHERE name = 'audit'",
     search: SEARCH,

@@ -4,7 +4,8 @@ use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, SessionId, UnixSecond
 
 use super::super::tables::{Call, CallKeyState, Previous, StoredApproval, Tables};
 use crate::rows::{
-    ApprovalAndCall, ApprovalRows, ApprovalUpdate, CallKey, PreviousAddressee, Stored, TurnKey,
+    ApprovalAndCall, ApprovalRows, ApprovalUpdate, BeforeApproval, CallKey, PreviousAddressee,
+    SessionRows as _, Stored, TurnKey, TurnRows as _,
 };
 use crate::{ApprovalRow, CallRow, NewApproval, PermitStream, RunKey, Verdict};
 
@@ -33,8 +34,12 @@ impl ApprovalRows for Tables {
         Ok(self.pending().any(|row| row.approval.session_id == key.session && row.turn == key.turn))
     }
 
-    fn approval_key_is_held(&self, key: &CallKey<'_>, turn: u64) -> Stored<bool> {
-        Ok(self.approvals.values().any(|stored| stored.holds(key) && stored.row.turn == turn))
+    fn before_approval(&self, key: &CallKey<'_>, turn: u64) -> Stored<Option<BeforeApproval>> {
+        let session = key.run.session;
+        let Some(end) = self.end_of_turn(TurnKey { session, turn })? else { return Ok(None) };
+        let key_is_held = self.approvals.values().any(|stored| stored.holds(key) && stored.row.turn == turn);
+        let is_archived = self.session(session)?.is_some_and(|row| row.archived_at.is_some());
+        Ok(Some(BeforeApproval { end, key_is_held, is_archived }))
     }
 
     fn insert_approval(&mut self, new: &NewApproval, number: u64) -> Stored<()> {
@@ -60,10 +65,11 @@ impl ApprovalRows for Tables {
         Ok(())
     }
 
-    fn mark_delivered(&mut self, id: ApprovalId, at: UnixSeconds) -> Stored<bool> {
-        let is_new = self.approvals.get(&id).is_some_and(|stored| stored.row.approval.delivered_at.is_none());
-        let note = |stored: &mut StoredApproval| stored.row.approval.delivered_at = Some(at);
-        Ok(is_new && self.approvals.update(&id, note))
+    fn mark_delivered(&mut self, id: ApprovalId, at: UnixSeconds) -> Stored<()> {
+        self.approvals.update(&id, |stored| {
+            stored.row.approval.delivered_at.get_or_insert(at);
+        });
+        Ok(())
     }
 
     fn delete_approval(&mut self, id: ApprovalId) -> Stored<bool> {

@@ -5,8 +5,10 @@ use plexus_protocol::{ApprovalId, SessionId, UnixSeconds};
 use super::super::columns::{Json, Text, Word, int};
 use super::super::{reads, statements};
 use super::SqlRows;
+use super::turns::end_of_turn;
 use crate::rows::{
-    ApprovalAndCall, ApprovalRows, ApprovalUpdate, CallKey, PreviousAddressee, Stored, TurnKey,
+    ApprovalAndCall, ApprovalRows, ApprovalUpdate, BeforeApproval, CallKey, PreviousAddressee, Stored,
+    TurnKey,
 };
 use crate::{ApprovalRow, CallIds, CallRow, NewApproval, PermitStream, RunKey, Verdict};
 
@@ -36,8 +38,16 @@ impl ApprovalRows for SqlRows<'_> {
         self.value(statements::HAS_PENDING, (Text(turn.session), int(turn.turn)))
     }
 
-    fn approval_key_is_held(&self, key: &CallKey<'_>, turn: u64) -> Stored<bool> {
-        self.value(statements::KEY_IS_HELD, (Text(key.run.session), key.run.run, key.tool_use_id, int(turn)))
+    fn before_approval(&self, key: &CallKey<'_>, turn: u64) -> Stored<Option<BeforeApproval>> {
+        let CallKey { run, tool_use_id } = *key;
+        let columns = (Text(run.session), run.run, tool_use_id, int(turn));
+        self.database.one(self.database.dialect().before_approval, columns, |row| {
+            Ok(BeforeApproval {
+                end: end_of_turn(row)?,
+                key_is_held: row.get("key_is_held")?,
+                is_archived: row.get("is_archived")?,
+            })
+        })
     }
 
     fn insert_approval(&mut self, new: &NewApproval, number: u64) -> Stored<()> {
@@ -75,9 +85,9 @@ impl ApprovalRows for SqlRows<'_> {
         }
     }
 
-    fn mark_delivered(&mut self, id: ApprovalId, at: UnixSeconds) -> Stored<bool> {
+    fn mark_delivered(&mut self, id: ApprovalId, at: UnixSeconds) -> Stored<()> {
         let sql = "UPDATE approvals SET delivered_at = ?2 WHERE id = ?1 AND delivered_at IS NULL";
-        Ok(self.execute(sql, (Text(id), at))? > 0)
+        self.write(sql, (Text(id), at))
     }
 
     fn delete_approval(&mut self, id: ApprovalId) -> Stored<bool> {

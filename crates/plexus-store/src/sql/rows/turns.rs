@@ -3,7 +3,7 @@
 use plexus_protocol::UnixSeconds;
 
 use super::super::columns::{Json, Text, Word, int};
-use super::super::{reads, statements};
+use super::super::{Row, reads, statements};
 use super::SqlRows;
 use super::sessions::identity;
 use crate::rows::{EndOfTurn, EventSize, NewFeedEntry, Stored, TurnKey, TurnRows, TurnUpdate};
@@ -47,9 +47,7 @@ impl TurnRows for SqlRows<'_> {
 
     fn end_of_turn(&self, key: TurnKey) -> Stored<Option<EndOfTurn>> {
         let sql = self.database.dialect().end_of_turn;
-        self.database.one(sql, (Text(key.session), int(key.turn)), |row| {
-            Ok(EndOfTurn { session: identity(row)?, next_event: row.get("next_event")? })
-        })
+        self.database.one(sql, (Text(key.session), int(key.turn)), end_of_turn)
     }
 
     fn insert_event(&mut self, event: &EventRow) -> Stored<()> {
@@ -88,4 +86,9 @@ impl TurnRows for SqlRows<'_> {
             (reader, Text(key.session), int(key.turn), int(position)),
         )
     }
+}
+
+/// The end of the turn in a row.
+pub(super) fn end_of_turn(row: &Row<'_>) -> Stored<EndOfTurn> {
+    Ok(EndOfTurn { session: identity(row)?, next_event: row.get("next_event")? })
 }
