@@ -34,7 +34,7 @@ pub struct HostView {
     /// Whether it gets no new sessions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub draining: bool,
-    /// For the host of the hub that answers: whether the database has lost commits of it. Its hub holds all changes.
+    /// For the host of the hub that answers: whether the database has lost commits that this host had made or seen. Its hub holds all changes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lost_commits: bool,
     /// The version of Plexus of its hub.

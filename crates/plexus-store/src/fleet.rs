@@ -166,7 +166,7 @@ pub enum HostState {
     Removed,
     /// It was lost or removed, and its hub has started since.
     Rejoined,
-    /// The database had lost commits of it, the operator has accepted that, and its hub has started since.
+    /// The database had lost commits that the host had made or seen, the operator has accepted that, and its hub has started since.
     RolledBack,
 }
 

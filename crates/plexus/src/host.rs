@@ -44,7 +44,7 @@ enum HostVerb {
     Lost(LostArgs),
     /// Remove a host that has no sessions, and its role. Another machine may use its name.
     Rm(RmArgs),
-    /// Continue although the database has lost commits of this host.
+    /// Continue even though the database has lost commits that this host had made or seen.
     ///
     /// After a restore from a backup, or if a standby without the last commits took over, each hub holds all changes until you run this on its
     /// machine. The hub stops; the next one continues with the state of the database, and the audit log has an entry.
@@ -125,7 +125,7 @@ pub(crate) fn run(args: &HostArgs) -> Result<(), ExpectedError> {
 async fn accept_rollback(args: &AcceptRollbackArgs) -> Result<(), ExpectedError> {
     let hub = HubClient::reach(&args.data_dir).await?;
     args.yes
-        .confirm("Continue with the state of the database? Changes of this host that the database has lost cannot be recovered.")
+        .confirm("Continue with the state of the database? Commits that it has lost cannot be recovered.")
         .await?;
     let AcceptRollbackResult::Ok {} = hub.call_with_timeout("host.accept_rollback", json!({})).await?;
     output::say("plexus: accepted; the hub stops. Start it again with `plexus up`");

@@ -98,7 +98,7 @@ impl Hub {
         let fleet = lost.ok_or_else(|| {
             Error::new(
                 ErrorKind::InvalidParams,
-                "the database has lost no commits of this host, so nothing was changed",
+                "the database has lost no commits that this hub had made or seen, so nothing was changed",
             )
         })?;
         fleet.accept_rollback().map_err(store_error)?;

@@ -104,10 +104,10 @@ pub enum MigrateError {
         "host `{0}` was declared lost: start its hub with this database, which stops the agents that still run, then stop it and try again"
     )]
     LostHost(String),
-    /// The database has lost commits of the host.
+    /// The database has lost commits that the host had made or seen.
     #[error(
-        "the database has lost commits of host `{0}`: start its hub with this database, run `plexus host accept-rollback`, start the hub again, \
-         then stop it and try again"
+        "the database has lost commits that host `{0}` had made or seen: start its hub with this database, run `plexus host accept-rollback`, start the \
+         hub again, then stop it and try again"
     )]
     LostCommits(String),
     /// Other hosts use the database.

@@ -15,7 +15,7 @@ use crate::method::Audience;
 pub(super) fn method() -> Method {
     Method::new(
         "host.accept_rollback",
-        "Accepts that the database has lost commits of this host, and stops the hub. The next one continues with the state of the database.",
+        "Accepts that the database has lost commits that this host had made or seen, and stops the hub. The next one continues with the state of the database.",
         Audience::Programs,
         Needs::Rule,
         accept_rollback,
