@@ -25,7 +25,7 @@ pub enum AuditKind {
     Session,
     /// A template was saved or deleted.
     Template,
-    /// A host was drained, declared lost or removed, or takes part again.
+    /// A host was added or removed, got a new password, was drained or declared lost, rejoined, or continued after lost commits.
     Host,
 }
 

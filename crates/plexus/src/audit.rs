@@ -66,6 +66,8 @@ pub(crate) enum KindArg {
     Session,
     /// Templates.
     Template,
+    /// Hosts.
+    Host,
 }
 
 /// Lists the log, or runs a subcommand.
