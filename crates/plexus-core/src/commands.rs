@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use plexus_protocol::{CommandId, Error, ErrorKind, HostName, Principal};
-use plexus_store::{CommandState, Fleet, HostState, NewCommand, Role, Sent, StoreError};
+use plexus_store::{CommandState, Fleet, HostRow, HostState, NewCommand, Role, Sent, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -172,20 +172,7 @@ impl Commands {
     /// Why a command was not sent to a host: a caller should not have to wait for it.
     async fn why_not_connected(&self, host: &HostName) -> Result<Error, Error> {
         let hosts = self.fleet.hosts().await.map_err(store_error)?;
-        let Some(row) = hosts.iter().find(|row| row.name == *host) else {
-            let names: Vec<&str> = hosts.iter().map(|row| row.name.as_str()).collect();
-            return Ok(Error::invalid("host", format!("there is no host `{host}`; the hosts are {names:?}")));
-        };
-        let why = match row.silent_ms {
-            _ if matches!(row.state, HostState::Lost | HostState::Removed) => {
-                "it was declared lost; nothing was executed".to_owned()
-            }
-            Some(silent) => {
-                format!("its hub has been disconnected for {} s; nothing was executed", silent / 1000)
-            }
-            None => "its hub was disconnected; nothing was executed. Try again".to_owned(),
-        };
-        Ok(not_executed(host, &why))
+        Ok(not_connected(host, &hosts))
     }
 
     /// Whether a command can still have a reply.
@@ -308,6 +295,28 @@ fn unreadable_reply() -> Error {
     )
 }
 
+/// The error for a command that was not sent, because the hub of its host is not connected.
+fn not_connected(host: &HostName, hosts: &[HostRow]) -> Error {
+    let Some(row) = hosts.iter().find(|row| row.name == *host) else {
+        let others = hosts.iter().filter(|row| row.state != HostState::Removed);
+        let names: Vec<&str> = others.map(|row| row.name.as_str()).collect();
+        return Error::invalid(
+            "host",
+            format!("there is no host `{host}`; the hosts are {}", names.join(", ")),
+        );
+    };
+    let why = match (row.state, row.silent_ms) {
+        (HostState::Lost, _) => "it was declared lost; nothing was executed".to_owned(),
+        // Not an invalid host: this hub can still execute calls for what is left of it, such as a resolved approval.
+        (HostState::Removed, _) => "it was removed; nothing was executed".to_owned(),
+        (_, Some(silent)) => {
+            format!("its hub has been disconnected for {} s; nothing was executed", silent / 1000)
+        }
+        (_, None) => "its hub was disconnected; nothing was executed. Try again".to_owned(),
+    };
+    not_executed(host, &why)
+}
+
 /// The error for a command that was certainly not executed: another host can be asked.
 fn not_executed(host: &HostName, why: &str) -> Error {
     unreachable(host, why).with("executed", false)
@@ -320,7 +329,34 @@ fn unreachable(host: &HostName, why: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use plexus_store::Capacity;
+
     use super::*;
+
+    fn name(text: &str) -> HostName {
+        HostName::try_from(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn a_removed_host_is_neither_listed_nor_called_lost() {
+        let row = |host: &str, state| HostRow {
+            name: name(host),
+            epoch: 1,
+            state,
+            version: String::new(),
+            silent_ms: Some(12_500),
+            capacity: Capacity::default(),
+        };
+        let hosts =
+            [row("one", HostState::In), row("two", HostState::Lost), row("three", HostState::Removed)];
+        let error = |host: &str| not_connected(&name(host), &hosts);
+        let message = |host: &str| error(host).message;
+        assert_eq!(message("four"), "`host`: there is no host `four`; the hosts are one, two");
+        assert!(message("one").contains("its hub has been disconnected for 12 s"), "{}", message("one"));
+        assert!(message("two").contains("it was declared lost"), "{}", message("two"));
+        assert!(message("three").contains("it was removed"), "{}", message("three"));
+        assert_eq!(error("three").kind, ErrorKind::HostUnreachable, "this hub executes what it can");
+    }
 
     #[test]
     fn a_result_is_read_as_it_was_written() {
