@@ -11,7 +11,7 @@ use plexus_protocol::audit::{AuditEntry, AuditHead, AuditKind, AuditRow, ListRes
 use plexus_protocol::claudecode::SessionView;
 use plexus_protocol::{Decider, SessionId};
 use plexus_server::{DataDir, ServeError};
-use plexus_store::AuditFile;
+use plexus_store::{AuditFile, StoreFiles};
 use serde_json::{Value, json};
 
 use crate::cli::{AuditArgs, AuditVerb, ExportArgs, VerifyArgs};
@@ -190,7 +190,7 @@ fn about(entry: &AuditEntry) -> String {
 }
 
 fn verify(args: &VerifyArgs) -> Result<(), ExpectedError> {
-    let log = open(&args.data_dir)?;
+    let log = open(&args.data_dir, "verify", verify_with_hub)?;
     let found = match &args.head {
         Some(file) => log.verify(read_heads(file)?),
         None => log.verify([]),
@@ -206,7 +206,8 @@ fn verify(args: &VerifyArgs) -> Result<(), ExpectedError> {
 }
 
 fn export(args: &ExportArgs) -> Result<(), ExpectedError> {
-    let exported = open(&args.data_dir)?.export(|line| output::write(&format!("{line}\n")));
+    let log = open(&args.data_dir, "export", |_| "`plexus audit list` prints a page of it".to_owned())?;
+    let exported = log.export(|line| output::write(&format!("{line}\n")));
     let exported = exported.map_err(ServeError::from)?;
     match exported {
         Ok(()) => Ok(()),
@@ -214,8 +215,31 @@ fn export(args: &ExportArgs) -> Result<(), ExpectedError> {
     }
 }
 
-fn open(data_dir: &DataDirArg) -> Result<AuditFile, ExpectedError> {
-    Ok(AuditFile::open(&DataDir::store_in(&data_dir.resolve()?)).map_err(ServeError::from)?)
+/// Opens the file that `plexus audit VERB` reads. If the log is in a database, the error contains the `alternative` for this data directory.
+fn open(
+    data_dir: &DataDirArg,
+    verb: &str,
+    alternative: fn(&Path) -> String,
+) -> Result<AuditFile, ExpectedError> {
+    let dir = data_dir.resolve()?;
+    let joined = StoreFiles::of(&dir).joined();
+    if let Some(joined) = joined.map_err(|error| ExpectedError::DataDir { dir: dir.clone(), error })? {
+        let database = joined.database.map(|database| format!(" ({database})")).unwrap_or_default();
+        return Err(ExpectedError::Refused(format!(
+            "the audit log is in a database{database}, and `plexus audit {verb}` reads only a file; {}",
+            alternative(&dir)
+        )));
+    }
+    Ok(AuditFile::open(&DataDir::store_in(&dir)).map_err(ServeError::from)?)
+}
+
+/// The command with which the hub of a data directory verifies the log. The verb has the name of the method, so the method has no command of its own.
+fn verify_with_hub(dir: &Path) -> String {
+    format!(
+        "its hub verifies it: curl -s --unix-socket '{}' http://hub.sock/rpc -H 'Content-Type: application/json' \
+         -d '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"audit.verify\"}}'",
+        DataDir::socket(dir).display()
+    )
 }
 
 /// The heads in a file, in the format of `head_file`. An invalid line is reported and skipped.
@@ -231,4 +255,26 @@ fn read_heads(path: &Path) -> Result<impl Iterator<Item = AuditHead>, ExpectedEr
             None
         }
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use plexus_protocol::HostName;
+
+    use super::*;
+
+    #[test]
+    fn a_log_in_a_database_is_not_read_from_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let one = HostName::try_from("one".to_owned()).unwrap();
+        StoreFiles::of(dir.path()).set_joined(&one, "postgres://u@db/p").unwrap();
+        let data_dir = DataDirArg { data_dir: Some(dir.path().to_owned()) };
+        let verified = verify(&VerifyArgs { data_dir, head: None }).unwrap_err().to_string();
+        for part in ["is in a database (postgres://u@db/p)", "hub.sock", r#""method":"audit.verify""#] {
+            assert!(verified.contains(part), "{part}: {verified}");
+        }
+        let data_dir = DataDirArg { data_dir: Some(dir.path().to_owned()) };
+        let exported = export(&ExportArgs { data_dir }).unwrap_err().to_string();
+        assert!(exported.contains("`plexus audit list`"), "{exported}");
+    }
 }
