@@ -73,7 +73,7 @@ const PARAMETERS: [(&str, &str); 10] = [
 ];
 
 /// Other parameters, only as the field that the error is about: a quoted `name` may be the name of a session.
-const FIELDS: [(&str, &str); 18] = [
+const FIELDS: [(&str, &str); 20] = [
     ("answers", "`--answers`"),
     ("at", "`--at`"),
     ("attachments", "`--attach`"),
@@ -81,9 +81,11 @@ const FIELDS: [(&str, &str); 18] = [
     ("digest", "`--digest`"),
     ("env", "`--env`"),
     ("hooks", "`--hooks`"),
+    ("host", "the host"),
     ("imported", "`--no-imported`"),
     ("instructions", "INSTRUCTIONS"),
     ("isolation", "`--worktree`"),
+    ("labels", "`--label`"),
     ("mode", "`--mode`"),
     ("model", "`--model`"),
     ("name", "the name"),
@@ -182,6 +184,16 @@ mod tests {
             ),
             ("`prompt`: is empty", Some("prompt"), "the prompt: is empty"),
             ("`budget.cost_usd`: invalid", Some("budget.cost_usd"), "`--budget`: invalid"),
+            (
+                "`labels`: no host fits gpu: `host` lacks gpu",
+                Some("labels"),
+                "`--label`: no host fits gpu: `host` lacks gpu",
+            ),
+            (
+                "`host`: `a` is connected; pass `force: true` (`plexus host lost --force`)",
+                Some("host"),
+                "the host: `a` is connected; pass `force: true` (`plexus host lost --force`)",
+            ),
             ("delete some with claudecode.delete.", None, "delete some with `plexus rm`."),
             ("use `claudecode.set_budget`", None, "use `plexus claudecode set-budget`"),
             (

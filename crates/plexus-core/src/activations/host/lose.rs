@@ -43,8 +43,7 @@ async fn lose(hub: Arc<Hub>, caller: Admitted, params: LoseParams) -> Result<Hos
 /// A hub cannot declare its own host lost.
 pub(super) fn check_is_other(hub: &Hub, host: &HostName) -> Result<(), Error> {
     if hub.is_own(Some(host)) {
-        let message =
-            "is the host of this hub; use the hub of another host, or stop this one with `plexus down`";
+        let message = format!("`{host}` is the host of this hub; run the command on the hub of another host");
         return Err(Error::invalid("host", message));
     }
     Ok(())
@@ -57,7 +56,9 @@ async fn check_is_silent(hub: &Hub, host: &HostName) -> Result<(), Error> {
     match hosts.iter().find(|row| row.name == *host) {
         Some(row) if row.silent_ms.is_none() && row.state != HostState::Lost => Err(Error::invalid(
             "host",
-            format!("`{host}` is connected, and its agents would be stopped; pass `force` if you want that"),
+            format!(
+                "`{host}` is connected, and its agents would be stopped; to do that anyway, pass `force: true` (`plexus host lost --force`)"
+            ),
         )),
         _ => Ok(()),
     }
