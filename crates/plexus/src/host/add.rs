@@ -30,7 +30,7 @@ pub(super) struct AddArgs {
     #[arg(long)]
     renew: bool,
     /// Write `plexus.toml` and the password to new files in this directory, which only you can read, instead of printing them.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "json")]
     out: Option<PathBuf>,
     #[command(flatten)]
     data_dir: DataDirArg,
@@ -46,9 +46,13 @@ pub(super) async fn run(args: &AddArgs) -> Result<(), ExpectedError> {
     let AddResult::Ok { url, password, local, .. } = &added;
     match &out {
         Some(out) => {
-            out.write(&section(url, &out.path(PASSWORD), host), password)?;
+            out.write(&section(url, &out.path(PASSWORD), host), password).map_err(|failed| {
+                ExpectedError::System(format!(
+                    "{failed}. The role exists, but its password is lost: run `plexus host add --renew {host}`"
+                ))
+            })?;
             output::say(&format!(
-                "plexus: wrote {SETTINGS} and {PASSWORD} to {}. Move both to the data directory of {host}, and correct `password_file`",
+                "plexus: wrote {SETTINGS} and {PASSWORD} to {}. Move both to the data directory of {host}, and set `password_file` in {SETTINGS} to the new path of {PASSWORD}",
                 out.dir.display()
             ));
         }
@@ -84,12 +88,15 @@ struct Out {
 impl Out {
     /// Creates the directory. Existing files are not replaced, and must be found before the password is created.
     fn prepare(dir: &Path) -> Result<Self, ExpectedError> {
-        let failed = |error: io::Error| failed(dir, &error);
+        let failed = |error: io::Error| ExpectedError::System(unwritable(dir, &error));
         DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
         let dir = dir.canonicalize().map_err(failed)?;
         for name in [SETTINGS, PASSWORD] {
             if dir.join(name).symlink_metadata().is_ok() {
-                return Err(ExpectedError::Usage(format!("{} already exists", dir.join(name).display())));
+                return Err(ExpectedError::Usage(format!(
+                    "{} already exists: move it away, or pass another directory to --out",
+                    dir.join(name).display()
+                )));
             }
         }
         Ok(Self { dir })
@@ -99,17 +106,18 @@ impl Out {
         self.dir.join(name)
     }
 
-    fn write(&self, section: &str, password: &str) -> Result<(), ExpectedError> {
+    /// Writes both files. The error says which one failed, and why.
+    fn write(&self, section: &str, password: &str) -> Result<(), String> {
         for (name, text) in [(SETTINGS, section), (PASSWORD, &format!("{password}\n"))] {
             let path = self.path(name);
             let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
             file.and_then(|mut file| file.write_all(text.as_bytes()))
-                .map_err(|error| failed(&path, &error))?;
+                .map_err(|error| unwritable(&path, &error))?;
         }
         Ok(())
     }
 }
 
-fn failed(path: &Path, error: &io::Error) -> ExpectedError {
-    ExpectedError::Usage(format!("cannot write {}: {error}", path.display()))
+fn unwritable(path: &Path, error: &io::Error) -> String {
+    format!("cannot write {}: {error}", path.display())
 }
