@@ -68,7 +68,7 @@ impl Release {
         let database: &dyn Database = connection;
         let encoding: String = database.value("SELECT current_setting('server_encoding')", ())?;
         if encoding != "UTF8" {
-            let why = format!("has the encoding {encoding}: create a database with ENCODING 'UTF8'");
+            let why = format!("it has the encoding {encoding}: create a database with ENCODING 'UTF8'");
             return Err(StoreError::Unusable(why));
         }
         connection.batch(&format!("BEGIN; {LOCK}"))?;
@@ -99,7 +99,7 @@ impl Release {
         let owns = "SELECT pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = 'plexus'";
         if !database.value::<bool>(owns, ())? {
             return Err(StoreError::Unusable(format!(
-                "has the schema of an older Plexus (store version {version}; this Plexus {} needs {}): first start a hub of this version whose role owns the \
+                "it has the schema of an older Plexus (store version {version}; this Plexus {} needs {}): first start a hub of this version whose role owns the \
                  database",
                 self.plexus,
                 self.version()
@@ -130,7 +130,7 @@ impl Release {
             return Ok(());
         }
         Err(StoreError::Unusable(format!(
-            "is used by hubs that are more than one release older than this Plexus {}: update or stop {} first",
+            "it is used by hubs that are more than one release older than this Plexus {}: update or stop {} first",
             self.plexus,
             outdated.join(", ")
         )))
@@ -139,7 +139,7 @@ impl Release {
     fn is_too_old(&self, found: &Found) -> StoreError {
         let Found { version, oldest, plexus } = found;
         StoreError::Unusable(format!(
-            "has the schema of Plexus {plexus}, and this Plexus {} is more than one release older (store version {version}, for hubs of version {oldest} or later; this \
+            "it has the schema of Plexus {plexus}, and this Plexus {} is more than one release older (store version {version}, for hubs of version {oldest} or later; this \
              one has {}): update Plexus on this machine",
             self.plexus,
             self.version()
@@ -154,7 +154,7 @@ fn found(database: &dyn Database) -> Stored<Found> {
     }
     let read = "SELECT oldest, plexus FROM schema_version";
     let row = database.one(read, (), |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let (oldest, plexus) = row.ok_or_else(|| StoreError::Unusable("has no version".to_owned()))?;
+    let (oldest, plexus) = row.ok_or_else(|| StoreError::Unusable("its table `schema_version` is empty".to_owned()))?;
     Ok(Found { version, oldest, plexus })
 }
 
