@@ -69,7 +69,7 @@ enum Verb {
     Import(import::ImportArgs),
     /// List, create or revoke tokens for other people and programs.
     Tokens(tokens::TokensArgs),
-    /// List the hosts whose hubs share a database, drain one, or declare one lost.
+    /// List, add, drain or remove the hosts that share a database, or declare one lost.
     Host(host::HostArgs),
     /// Move the state of a stopped hub to a PostgreSQL database, or back to a file.
     Migrate(migrate::MigrateArgs),

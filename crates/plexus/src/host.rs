@@ -34,8 +34,10 @@ enum HostVerb {
     /// Run this on a hub whose role owns the tables and may create roles. The password is shown only once.
     Add(AddArgs),
     /// Place no new sessions on a host. Its existing sessions continue.
+    #[command(after_help = "Example:\n  plexus host drain gpu-1")]
     Drain(ChangeArgs),
     /// Allow new sessions on a drained host again.
+    #[command(after_help = "Example:\n  plexus host undrain gpu-1")]
     Undrain(ChangeArgs),
     /// Declare a host lost: withdraw its approvals, fail its turns, and keep its hub from writing.
     ///
@@ -53,7 +55,6 @@ enum HostVerb {
 
 /// Arguments of `plexus host drain` and `undrain`.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  plexus host drain gpu-1")]
 struct ChangeArgs {
     /// The name of the host.
     #[arg(value_name = "NAME")]
