@@ -72,7 +72,7 @@ enum Benchmark {
     Policy(policy::PolicyArgs),
     /// The same as `permit` while the hub removes tens of thousands of old events, compared with a hub that keeps them
     Retention(retention::RetentionArgs),
-    /// Memory and delays with thousands of open permits, and with many living sessions
+    /// Memory and delays with thousands of open permits, and with many sessions with a running agent
     Scale(scale::ScaleArgs),
     /// From the start of the process to ready: empty, with history, and with agents to recover; idle memory and size
     Start(start::StartArgs),

@@ -50,7 +50,7 @@ pub(crate) async fn run(args: &DecisionsArgs) -> anyhow::Result<ExitCode> {
             "Approvals per second with {} clients: requested, decided and returned to the client, with every step stored",
             args.clients
         ),
-        "child processes and the gate. Over HTTP, a client is an agent that requests and another that decides, and clients and hub share the \
+        "child processes and the gate. Over HTTP, a client is a pair of agents: one requests approvals, the other decides them. Clients and hub share the \
          machine's cores.",
     );
     let mut measured = [[Vec::new(), Vec::new()], [Vec::new(), Vec::new()]];

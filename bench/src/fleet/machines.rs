@@ -15,7 +15,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// A machine of its own.
+    /// Starts a machine whose hub stores its state in SQLite.
     pub(super) async fn with_sqlite() -> anyhow::Result<Self> {
         Self::start("alone".to_owned(), "").await
     }

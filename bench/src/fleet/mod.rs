@@ -128,7 +128,7 @@ async fn measure_decisions(report: &mut Report, args: &FleetArgs) -> anyhow::Res
     Ok(())
 }
 
-/// The waiting times of a child on the machine `child`, answered on another one.
+/// The waiting times of a child on machine `child` whose approvals are answered on machine `answering`.
 async fn waits_on(answering: &Machine, child: &Machine, answers: usize) -> anyhow::Result<Vec<Duration>> {
     // Names are unique among all hosts.
     let name = format!("child-of-{}", child.name);

@@ -1,5 +1,5 @@
-//! How a hub behaves with thousands of open permits and with many living sessions: the memory of each, the delay of a decision, and the cost
-//! of the two lists that clients read.
+//! How a hub behaves with thousands of open permits and with many sessions with a running agent: the memory of each, the delay of a decision, and the
+//! cost of the two lists that clients read.
 
 mod open_permits;
 
@@ -35,7 +35,7 @@ pub(crate) struct ScaleArgs {
     #[arg(long, default_value_t = 5)]
     lists: usize,
 
-    /// Living sessions with a keeper and a scripted agent each; 0 for none
+    /// Sessions with a running agent: each has a keeper and a scripted agent; 0 for none
     #[arg(long, default_value_t = 1_000)]
     sessions: usize,
 
@@ -46,7 +46,7 @@ pub(crate) struct ScaleArgs {
 
 /// Decisions of a block. A stall of the disk affects few blocks.
 const BLOCK: usize = 100;
-/// Sessions that exist before the memory of living sessions is counted.
+/// Sessions that exist before the memory of sessions with a running agent is counted.
 const NOT_COUNTED: usize = 8;
 /// The time in which the hub's short-lived buffers are freed before its memory is read.
 const SETTLE: Duration = Duration::from_secs(1);
@@ -54,9 +54,9 @@ const SETTLE: Duration = Duration::from_secs(1);
 pub(crate) async fn run(args: &ScaleArgs) -> anyhow::Result<ExitCode> {
     let mut report = Report::new(
         "scale",
-        "A hub with many open permits, and with many living sessions",
+        "A hub with many open permits, and with many sessions with a running agent",
         &format!(
-            "the memory of clients, keepers and agents, and of the first {NOT_COUNTED} living sessions. Permits are HTTP requests of agents outside the hub, {} per session, and all \
+            "the memory of clients, keepers and agents, and of the first {NOT_COUNTED} sessions with a running agent. Permits are HTTP requests of agents outside the hub, {} per session, and all \
              sessions exist before the first permit; the memory of a permit includes its connection, \
              that of a session its open approval. Each number of permits has a hub of its own, which is measured with one open permit \
              first. A decision is the time from sending \
@@ -119,7 +119,7 @@ async fn living_sessions(report: &mut Report, args: &ScaleArgs) -> anyhow::Resul
     let count = args.sessions;
     let (mut each, mut starts, mut lists) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..args.rounds {
-        progress(&format!("round {} of {}: {count} living sessions", round + 1, args.rounds));
+        progress(&format!("round {} of {}: {count} sessions with a running agent", round + 1, args.rounds));
         let dir = bench_dir::on_a_disk()?;
         let mut hub = bench_dir::start_hub(dir.path(), &held_agents::config(count)).await?;
         // The first sessions grow the hub by several times more than later ones.
