@@ -21,11 +21,11 @@ use crate::metrics::CommandFigures;
 const EXPIRES: Duration = Duration::from_secs(30);
 /// How often the state of a command without a reply is examined.
 const EXAMINE: Duration = Duration::from_secs(2);
-/// How long a host may execute a command. No method takes so long, except on a host that is stuck, or that a stranger controls.
+/// How long a host may execute a command. No method takes so long, except on a host that is stuck, or that an attacker controls.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(600);
 /// For how long the reply to an executed command is remembered. A command is not executed so long after it was sent.
 const REMEMBERED: Duration = Duration::from_secs(60);
-/// After how long without a sign of its hub a host counts as unreachable for a command that it has taken.
+/// How long the lease of a host must have been expired before a command that the host has taken fails.
 const SILENT_MS: u64 = 30_000;
 
 /// The caller of a command, as hubs send it to each other.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{HostLabel, HostName};
 
-/// Whether a host takes part.
+/// The state of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HostState {
@@ -28,7 +28,7 @@ pub struct HostView {
     pub here: bool,
     /// Its state.
     pub state: HostState,
-    /// For how many seconds its hub has not been heard from; omitted while it is connected.
+    /// For how many seconds it has been unreachable; omitted while it is connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent_secs: Option<u64>,
     /// Whether it gets no new sessions.

@@ -97,7 +97,7 @@ pub enum Sent {
 /// Why a hub can never write again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fenced {
-    /// Its host was declared lost or was removed: its agents must not go on.
+    /// Its host was declared lost or was removed: its agents must not continue.
     Lost,
     /// Another hub of its host has started, and has its agents.
     Replaced,
@@ -123,11 +123,11 @@ pub struct HostRow {
     pub name: HostName,
     /// How often a hub has started there.
     pub epoch: u64,
-    /// Whether it takes part.
+    /// Its state.
     pub state: HostState,
     /// The version of Plexus of its hub.
     pub version: String,
-    /// For how many milliseconds its hub has not renewed the lease; `None` while the lease is valid.
+    /// For how many milliseconds the lease has been expired; `None` while it is valid.
     pub silent_ms: Option<u64>,
     /// What it offers to new sessions.
     pub capacity: Capacity,
@@ -152,13 +152,13 @@ pub struct SlotUse {
     pub used: u64,
 }
 
-/// Whether a host takes part.
+/// The state of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HostState {
-    /// It does, and gets new sessions.
+    /// It gets new sessions.
     In,
-    /// It does, but gets no new sessions.
+    /// It gets no new sessions.
     Draining,
     /// It was declared lost: its hub cannot write until it starts again.
     Lost,

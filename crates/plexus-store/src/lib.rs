@@ -167,7 +167,7 @@ pub enum Refusal {
         slots: u64,
     },
     /// The host was declared lost, and its hub has not started since.
-    #[error("host `{0}` was declared lost; it takes part again when its hub starts")]
+    #[error("host `{0}` was declared lost; it rejoins when its hub starts")]
     HostLost(HostName),
     /// The host has sessions.
     #[error("host `{0}` has sessions; delete them first")]

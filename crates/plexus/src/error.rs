@@ -64,7 +64,7 @@ pub(crate) enum ExpectedError {
     Lost(String),
     /// The hub can never write again.
     #[error("{}", match .0 {
-        Fenced::Lost => "this host was declared lost, and its agents were stopped; start the hub again to take part again, after `plexus host add --renew` if the host has a role of its own",
+        Fenced::Lost => "this host was declared lost, and its agents were stopped; start the hub again to rejoin, after `plexus host add --renew` if the host has a role of its own",
         Fenced::RolledBack => "lost commits were accepted; start the hub again to continue with the state of the database",
         Fenced::Replaced => "another hub of this host has started, or a newer Plexus has upgraded the schema of the database, so this hub stopped; its agents wait for the next hub of this host. If none is running, update Plexus on this machine and start it",
     })]

@@ -41,7 +41,7 @@ enum HostVerb {
     Undrain(ChangeArgs),
     /// Declare a host lost: withdraw its approvals, fail its turns, and keep its hub from writing.
     ///
-    /// For a machine that does not come back. If it does, its hub stops the agents that still run there, keeps their files, and takes part again. A
+    /// For a machine that does not come back. If it does, its hub stops the agents that still run there, keeps their files, and rejoins. A
     /// host with a role of its own loses its rights; `plexus host add --renew` admits it again.
     Lost(LostArgs),
     /// Remove a host that has no sessions, and its role. Another machine may use its name.

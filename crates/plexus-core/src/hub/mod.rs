@@ -375,7 +375,7 @@ impl Hub {
             tokio::select! {
                 _ = stopped => {}
                 // The next hub stores that they have ended.
-                () = self.store_is_away() => self.end_processes("the store is unavailable").await,
+                () = self.store_is_unavailable() => self.end_processes("the store is unavailable").await,
             }
         }
         self.tasks().close().await;

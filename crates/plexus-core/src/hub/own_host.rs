@@ -59,8 +59,8 @@ impl Hub {
         futures::future::join_all(sessions.iter().map(|id| end_processes_of(*id))).await;
     }
 
-    /// Returns when the store does not answer for some seconds.
-    pub(super) async fn store_is_away(&self) {
+    /// Returns when the store has not answered within [`STORE_ANSWERS_WITHIN`].
+    pub(super) async fn store_is_unavailable(&self) {
         loop {
             tokio::time::sleep(STORE_ANSWERS_WITHIN).await;
             let answer = tokio::time::timeout(STORE_ANSWERS_WITHIN, self.store().feed_head()).await;
@@ -84,7 +84,7 @@ impl Hub {
             self.store().open_runs().await?.into_iter().map(|run| run.key.session).collect();
         let left = sessions_with_files(&self.settings().data_dir);
         let left: Vec<SessionId> = left.into_iter().filter(|session| !known.contains(session)).collect();
-        tracing::warn!(%host, sessions = left.len(), "this host takes part again: ending agents that the store does not know as running");
+        tracing::warn!(%host, sessions = left.len(), "this host rejoins: ending agents that the store does not know as running");
         for session in left {
             end_processes_of(session).await;
         }

@@ -107,7 +107,7 @@ impl Hub {
             Err(error) => return Some(Err(error)),
         };
         if fleet.roles().role() == Role::Runner {
-            // It sends no commands.
+            // A runner sends no commands.
             hosts.retain(|candidate| self.is_own(Some(&candidate.row.name)));
         }
         if let Some(host) = host {

@@ -135,7 +135,7 @@ impl Membership {
                 )));
             }
             Some(StoredHost { epoch, last_commit, commits, state, .. }) => {
-                // The hub logs that a lost host takes part again, or that lost commits were accepted, and then sets the state.
+                // The hub logs that a lost host rejoins, or that lost commits were accepted, and then sets the state.
                 let state = match state.as_str() {
                     "lost" | "removed" => "rejoined",
                     _ if counted == Counted::Anything => "rolled_back",

@@ -1,5 +1,7 @@
 //! PostgreSQL: the store in a database that several hubs can share. `address` parses the URL, `connector` opens encrypted connections, `connection` executes
-//! statements, `dialect` has the SQL that differs from SQLite, `schema` creates and migrates the tables.
+//! statements, `dialect` has the SQL that differs from SQLite, `schema` creates and migrates the tables. `membership` fences a hub that may no longer write,
+//! `fleet` has wake-ups, leases and commands, `roles` the roles of runners, `migration` the PostgreSQL side of `plexus migrate`, `commit_count` notices
+//! lost commits.
 
 mod address;
 mod announcements;

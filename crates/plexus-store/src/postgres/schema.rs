@@ -1,7 +1,7 @@
 //! The schema in a PostgreSQL database: its version, and the migration from each version to the next. A released migration is never changed.
 //!
 //! Hubs of two releases can share a database, so that a team can update its machines one by one. The first hub of the newer release migrates the database, and
-//! hubs of the release before go on with it. So a migration only adds: tables, columns that older hubs need not write, indexes. What a release no longer uses is
+//! hubs of the release before continue with it. So a migration only adds: tables, columns that older hubs need not write, indexes. What a release no longer uses is
 //! removed by the release after it.
 
 use super::connection::PgConnection;
@@ -121,7 +121,7 @@ impl Release {
         Ok(())
     }
 
-    /// A hub that is older than the release before this one could not go on with the new schema.
+    /// A hub that is older than the release before this one could not continue with the new schema.
     fn check_connected_hubs(&self, database: &dyn Database) -> Result<(), StoreError> {
         let outdated: Vec<String> = database.all(OUTDATED, [self.oldest], |row| {
             Ok(format!("`{}` (Plexus {})", row.get::<String>(0)?, row.get::<String>(1)?))

@@ -1,16 +1,16 @@
-//! What the writing thread knows of the database: read once, then kept in memory while transactions succeed. So an audit log that is rewritten
-//! under a running hub breaks at the next entry.
+//! The values that the writing thread caches between transactions. A failure clears the cache; `BEGIN` replaces it if another hub has committed since
+//! (`Database::found_by_begin`). The cache contains the head of the audit log, so a log that is rewritten under a running hub breaks at the next entry.
 
 use plexus_protocol::audit::AuditHead;
 
 use crate::StoreError;
 
-/// What is known; `None` must be read.
+/// Cached values; `None` means that the value must be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Known {
     /// The head of the audit log.
     pub(crate) audit_head: Option<AuditHead>,
-    /// The number of the last feed entry, if the database numbers them without gaps and has no other writer.
+    /// The number of the last feed entry. If it is `None`, the INSERT returns the number.
     pub(crate) feed_head: Option<u64>,
     /// How many permission rules were created and revoked.
     pub(crate) rules_version: Option<u64>,

@@ -16,7 +16,7 @@ pub(crate) trait Source: Send + Sync {
     /// Opens a connection that only reads.
     fn reader(&self) -> Result<Connection, StoreError>;
 
-    /// Whether a transaction was committed whose COMMIT had no answer. Afterwards it cannot be committed any more.
+    /// Finds out whether the transaction whose COMMIT had no answer was committed. If this returns `false`, it can never be committed.
     fn was_committed(&self, transaction: &str) -> Result<bool, StoreError>;
 
     /// The host of this hub, if hubs of other hosts share the database.

@@ -1,5 +1,5 @@
-//! `host.lose`: declares a host lost, for a machine that does not come back. Nothing of it goes on: its hub cannot write, its approvals are
-//! withdrawn, its turns fail. If the machine does come back, its hub stops the agents that still run there.
+//! `host.lose`: declares a host lost, for a machine that does not come back. Its hub can no longer write, its approvals are withdrawn, and its turns
+//! fail. If the machine does come back, its hub stops the agents that still run there.
 
 use std::sync::Arc;
 
