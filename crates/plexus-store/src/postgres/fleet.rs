@@ -50,7 +50,7 @@ const CLEAN_EVERY: Duration = Duration::from_secs(60);
 /// For how long the presence of a caller is kept: longer than any caller counts as present.
 const PRESENCE_KEPT_MS: i64 = 24 * 3600 * 1000;
 
-const SETUP: &str = "SET search_path = plexus; SET synchronous_commit = on; SET lock_timeout = '4s'; SET statement_timeout = '4s'; \
+const FLEET_SETUP: &str = "SET search_path = plexus; SET synchronous_commit = on; SET lock_timeout = '4s'; SET statement_timeout = '4s'; \
     SET enable_seqscan = off; SET jit = off; LISTEN plexus";
 const CHANNEL: &str = "plexus";
 /// The content of a message to all hubs that is urgent.
@@ -176,7 +176,7 @@ impl PgFleet {
     /// Prepares a connection and offers it to all requests. Returns when one of them had no answer.
     async fn offer(&self, client: Client) -> Result<Infallible, StoreError> {
         let setup = async {
-            client.batch_execute(SETUP).await?;
+            client.batch_execute(FLEET_SETUP).await?;
             client.query_one("SELECT pg_backend_pid()", &[]).await?.try_get(0)
         };
         let process: i32 = timeout(ANSWER_TIMEOUT, setup)

@@ -30,12 +30,12 @@ pub struct Host {
     pub capacity: Capacity,
 }
 
-pub(super) const LOCK: &str = "SELECT number FROM writer FOR UPDATE";
+pub(super) const LOCK_WRITER: &str = "SELECT number FROM writer FOR UPDATE";
 const FENCE: &str = "UPDATE hosts SET last_commit = ?1, commits = commits + 1 WHERE name = ?2 AND epoch = ?3 AND state NOT IN ('lost', 'removed') AND last_commit = ?4 \
     RETURNING (SELECT number FROM writer) AS number, commits, (SELECT number FROM feed_head) AS feed_head, EXISTS (SELECT 1 FROM budgets) AS any_budget, \
     (SELECT number FROM audit_tail) AS audit_number, (SELECT hash FROM audit_tail) AS audit_hash";
 /// Adds the host, or raises its epoch. A host with a role of its own cannot change its row in another way.
-const JOIN: &str = "SELECT join_host(?1, ?2, ?3, ?4, ?5)";
+const JOIN_HOST: &str = "SELECT join_host(?1, ?2, ?3, ?4, ?5)";
 const ROW: &str = "SELECT machine, epoch, state, last_commit, commits FROM hosts WHERE name = ?1";
 
 /// The membership that this hub has.
@@ -124,7 +124,7 @@ impl Membership {
     /// Joins in a transaction that has begun.
     pub(super) fn join_locked(connection: &PgConnection, host: &Host) -> Result<Self, StoreError> {
         let database: &dyn Database = connection;
-        let number: u64 = database.value(LOCK, ())?;
+        let number: u64 = database.value(LOCK_WRITER, ())?;
         let name = host.name.as_str();
         let (count, counted) = CommitCount::open(&host.commit_count)?;
         let mut own = 0;
@@ -141,7 +141,7 @@ impl Membership {
                     _ if counted == Counted::Anything => "rolled_back",
                     other => other,
                 };
-                database.run(JOIN, (name, &host.machine, env!("CARGO_PKG_VERSION"), Some(state), ""))?;
+                database.run(JOIN_HOST, (name, &host.machine, env!("CARGO_PKG_VERSION"), Some(state), ""))?;
                 let is_complete = match &counted {
                     Counted::AtLeast(least) => commits >= least.own && number >= least.seen,
                     Counted::Lost => false,
@@ -158,7 +158,8 @@ impl Membership {
             }
             None => {
                 let first = Uuid::new_v4().to_string();
-                database.run(JOIN, (name, &host.machine, env!("CARGO_PKG_VERSION"), None::<&str>, &first))?;
+                database
+                    .run(JOIN_HOST, (name, &host.machine, env!("CARGO_PKG_VERSION"), None::<&str>, &first))?;
                 (1, Some(first))
             }
         };
@@ -183,7 +184,7 @@ impl Membership {
         if self.last().others_are_lost {
             return Err(lost_commits());
         }
-        database.queue(LOCK, &[])?;
+        database.queue(LOCK_WRITER, &[])?;
         // The lock on `last` must not be held in the block, which takes it again.
         let uncertain = self.last().uncertain.clone();
         if let Some(uncertain) = uncertain {
@@ -261,7 +262,7 @@ impl Membership {
     /// Whether the transaction with this id is the last one of this host. No earlier transaction is open any more.
     pub(super) fn is_last(&self, database: &dyn Database, id: &str) -> Stored<bool> {
         // The lock waits for the end of the transaction, if the server still executes it.
-        let _: u64 = database.value(LOCK, ())?;
+        let _: u64 = database.value(LOCK_WRITER, ())?;
         let is_last = state(database, &self.host)?.is_some_and(|state| state.last_commit == id);
         self.note_outcome(is_last.then(|| id.to_owned()));
         Ok(is_last)

@@ -9,8 +9,8 @@ use uuid::Uuid;
 use super::commit_count::{CommitCount, Counts};
 use super::connection::PgConnection;
 use super::connector::Connector;
-use super::membership::{LOCK, Membership};
-use super::{Host, JOIN, PostgresAddress, durability, named, schema};
+use super::membership::{LOCK_WRITER, Membership};
+use super::{Host, JOIN_SETUP, PostgresAddress, durability, named, schema};
 use crate::migrate::MigrateError;
 use crate::migrate::copy::{Bulk, number};
 use crate::migrate::tables::{SEARCH_INDEX, TABLES};
@@ -20,7 +20,7 @@ use crate::sql::columns::Word;
 use crate::{HostState, StoreError};
 
 /// A transaction of a migration may take long, and waits only for the locks of others. A row that the role may not see is an error: it would be lost.
-const SETUP: &str = "SET row_security = off; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET lock_timeout = '20s'";
+const MIGRATION_SETUP: &str = "SET row_security = off; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET lock_timeout = '20s'";
 
 /// A connection for a migration. Its transaction is rolled back if it is dropped.
 pub(crate) struct PgMigration {
@@ -50,7 +50,9 @@ impl PgMigration {
     pub(crate) fn connect_as_is(address: &PostgresAddress) -> Stored<Self> {
         let name = address.name();
         let role = address.config.get_user().unwrap_or_default().to_owned();
-        let connect = || PgConnection::open_patient(&Connector::new(address)?, &format!("{JOIN}; {SETUP}"));
+        let connect = || {
+            PgConnection::open_patient(&Connector::new(address)?, &format!("{JOIN_SETUP}; {MIGRATION_SETUP}"))
+        };
         let connection = connect().map_err(|error| named(&name, error))?;
         Ok(Self { connection, name, role })
     }
@@ -72,7 +74,7 @@ impl PgMigration {
     /// Begins the transaction. No other one writes until it ends.
     pub(crate) fn begin(&self) -> Stored<()> {
         self.connection.batch("BEGIN")?;
-        self.database().run(LOCK, ()).map(drop)
+        self.database().run(LOCK_WRITER, ()).map(drop)
     }
 
     /// Checks that the role owns the tables: only then it can write every row, and disable triggers.
@@ -184,7 +186,7 @@ impl PgMigration {
     /// Waits until a transaction has ended whose COMMIT had no answer: the server may still execute it.
     fn wait_for_writers(&self) -> Stored<()> {
         if self.database().value("SELECT to_regclass('plexus.writer') IS NOT NULL", ())? {
-            self.database().run(LOCK, ())?;
+            self.database().run(LOCK_WRITER, ())?;
         }
         Ok(())
     }

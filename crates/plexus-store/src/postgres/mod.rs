@@ -49,10 +49,10 @@ use crate::{Role, StoreError};
 /// table for ever. So it must not read whole tables where an index exists.
 ///
 /// The limits are shorter than the time that a connection waits for an answer. So a transaction of a connection that was lost does not hold its locks for long.
-const SETUP: &str = "SET synchronous_commit = on; SET lock_timeout = '10s'; SET statement_timeout = '20s'; \
+const STORE_SETUP: &str = "SET synchronous_commit = on; SET lock_timeout = '10s'; SET statement_timeout = '20s'; \
     SET idle_in_transaction_session_timeout = '5s'; SET enable_seqscan = off; SET jit = off";
 /// For the connection that joins: its statements may take long.
-const JOIN: &str = "SET search_path = plexus; SET synchronous_commit = on; SET lock_timeout = '60s'";
+const JOIN_SETUP: &str = "SET search_path = plexus; SET synchronous_commit = on; SET lock_timeout = '60s'";
 /// Where the statements of the hub find their tables.
 const OWNERS_TABLES: &str = "SET search_path = plexus";
 /// The same for a role that does not own the schema: it has a view of `sessions`.
@@ -95,14 +95,14 @@ impl PgDatabase {
 
     fn setup(&self) -> String {
         match self.role {
-            Role::Owner => format!("{OWNERS_TABLES}; {SETUP}"),
-            Role::Runner => format!("{RUNNERS_TABLES}; {SETUP}"),
+            Role::Owner => format!("{OWNERS_TABLES}; {STORE_SETUP}"),
+            Role::Runner => format!("{RUNNERS_TABLES}; {STORE_SETUP}"),
         }
     }
 }
 
 fn join(connector: &Connector, host: &Host) -> Result<(Membership, Role), StoreError> {
-    let connection = PgConnection::open_patient(connector, JOIN)?;
+    let connection = PgConnection::open_patient(connector, JOIN_SETUP)?;
     durability::check(&connection)?;
     schema::migrate(&connection)?;
     let role = Role::of(&connection, &host.name)?;

@@ -41,7 +41,7 @@ pub(super) const HOST_VIEW: &str = include_str!("host_view.sql");
 const WITH_OVERLAP: u64 = 3;
 
 /// The lock that a hub takes while it migrates, so that hubs that start together do not migrate twice: "PLXS".
-const LOCK: &str = "SELECT pg_advisory_xact_lock(1347180627)";
+const LOCK_SCHEMA: &str = "SELECT pg_advisory_xact_lock(1347180627)";
 const OUTDATED: &str = "SELECT h.name, h.version FROM hosts h JOIN leases l ON l.host = h.name WHERE h.schema_version < ?1 AND h.state NOT IN ('lost', 'removed') \
     AND l.until > (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT ORDER BY h.name";
 
@@ -71,7 +71,7 @@ impl Release {
             let why = format!("it has the encoding {encoding}: create a database with ENCODING 'UTF8'");
             return Err(StoreError::Unusable(why));
         }
-        connection.batch(&format!("BEGIN; {LOCK}"))?;
+        connection.batch(&format!("BEGIN; {LOCK_SCHEMA}"))?;
         let migrated = self.locked(connection, database);
         connection.batch(if migrated.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
         migrated
@@ -154,7 +154,8 @@ fn found(database: &dyn Database) -> Stored<Found> {
     }
     let read = "SELECT oldest, plexus FROM schema_version";
     let row = database.one(read, (), |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let (oldest, plexus) = row.ok_or_else(|| StoreError::Unusable("its table `schema_version` is empty".to_owned()))?;
+    let (oldest, plexus) =
+        row.ok_or_else(|| StoreError::Unusable("its table `schema_version` is empty".to_owned()))?;
     Ok(Found { version, oldest, plexus })
 }
 
@@ -164,7 +165,7 @@ mod tests {
     use plexus_testkit::skip;
 
     use super::super::connector::Connector;
-    use super::super::{JOIN, PostgresAddress};
+    use super::super::{JOIN_SETUP, PostgresAddress};
     use super::*;
 
     const LATER: &str = "ALTER TABLE hosts ADD COLUMN later TEXT";
@@ -188,7 +189,7 @@ mod tests {
         };
         let url = server.url(&server.database().unwrap());
         let connector = Connector::new(&PostgresAddress::parse(&url).unwrap()).unwrap();
-        Some(PgConnection::open_patient(&connector, JOIN).unwrap())
+        Some(PgConnection::open_patient(&connector, JOIN_SETUP).unwrap())
     }
 
     /// Adds a host whose hub was written for this version of the schema, and is connected for this many seconds more.
