@@ -348,7 +348,7 @@ mod tests {
             capacity: Capacity::default(),
         };
         let hosts =
-            [row("one", HostState::In), row("two", HostState::Lost), row("three", HostState::Removed)];
+            [row("one", HostState::Active), row("two", HostState::Lost), row("three", HostState::Removed)];
         let error = |host: &str| not_connected(&name(host), &hosts);
         let message = |host: &str| error(host).message;
         assert_eq!(message("four"), "`host`: there is no host `four`; the hosts are one, two");

@@ -157,7 +157,8 @@ pub struct SlotUse {
 #[serde(rename_all = "snake_case")]
 pub enum HostState {
     /// It gets new sessions.
-    In,
+    #[serde(rename = "in")]
+    Active,
     /// It gets no new sessions.
     Draining,
     /// It was declared lost: its hub cannot write until it starts again.
@@ -168,6 +169,13 @@ pub enum HostState {
     Rejoined,
     /// The database had lost commits that the host had made or seen, the operator has accepted that, and its hub has started since.
     RolledBack,
+}
+
+impl HostState {
+    /// Whether the hub of the host can write nothing until it starts again.
+    pub fn is_fenced(self) -> bool {
+        matches!(self, Self::Lost | Self::Removed)
+    }
 }
 
 /// What transactions of other hosts have changed.

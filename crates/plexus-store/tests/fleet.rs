@@ -164,7 +164,7 @@ async fn a_host_is_drained_and_removed() {
     two.commit(NOW, vec![Change::DeleteSession(session)]).await.unwrap();
     one.commit(NOW, vec![set_state("two", HostState::Removed)]).await.unwrap();
     is_unavailable(two.commit(NOW, vec![notice(session, "x")]).await.map(|_| session), "declared lost");
-    let unknown = one.commit(NOW, vec![set_state("two", HostState::In)]).await;
+    let unknown = one.commit(NOW, vec![set_state("two", HostState::Active)]).await;
     assert!(matches!(unknown, Err(StoreError::Refused(Refusal::NoSuchHost(_)))), "{unknown:?}");
     // Another machine may use the name.
     let mut other = host("two");

@@ -12,8 +12,7 @@ use plexus_protocol::{
     ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Error, ErrorKind, HostName, SessionId,
 };
 use plexus_store::{
-    ApprovalRow, CommandRow, Committed, Fleet, HostRow, HostState, News, OpenFilter, RemoteCommits,
-    StoreError, Wake,
+    ApprovalRow, CommandRow, Committed, Fleet, News, OpenFilter, RemoteCommits, StoreError, Wake,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -88,8 +87,7 @@ impl Hub {
     pub(crate) async fn lost_hosts(&self) -> Result<BTreeSet<HostName>, Error> {
         let Some(fleet) = self.fleet() else { return Ok(BTreeSet::new()) };
         let hosts = fleet.hosts().await.map_err(store_error)?;
-        let is_lost = |row: &HostRow| matches!(row.state, HostState::Lost | HostState::Removed);
-        Ok(hosts.into_iter().filter(is_lost).map(|row| row.name).collect())
+        Ok(hosts.into_iter().filter(|row| row.state.is_fenced()).map(|row| row.name).collect())
     }
 
     /// The host that runs the session of a call.

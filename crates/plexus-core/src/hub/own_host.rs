@@ -88,7 +88,7 @@ impl Hub {
         for session in left {
             end_processes_of(session).await;
         }
-        let change = Change::SetHostState { host, state: HostState::In, by: Decider::Hub };
+        let change = Change::SetHostState { host, state: HostState::Active, by: Decider::Hub };
         self.commit(vec![change]).await.map(drop)
     }
 

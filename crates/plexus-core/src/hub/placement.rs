@@ -67,7 +67,7 @@ impl Candidate {
             labels.iter().filter(|label| !capacity.labels.contains(label)).cloned().collect();
         match (state, silent_ms, capacity.slots) {
             _ if !missing.is_empty() => Err(Unfit::Lacks(missing)),
-            (HostState::Lost | HostState::Removed, ..) => Err(Unfit::Lost),
+            (state, ..) if state.is_fenced() => Err(Unfit::Lost),
             (_, Some(silent), _) => Err(Unfit::Unreachable { secs: silent / 1000 }),
             (HostState::Draining, ..) => Err(Unfit::Draining),
             (_, _, Some(slots)) if self.used >= slots => Err(Unfit::Full { slots }),
@@ -219,7 +219,7 @@ mod tests {
         let row = HostRow {
             name: HostName::try_from(name.to_owned()).unwrap(),
             epoch: 1,
-            state: HostState::In,
+            state: HostState::Active,
             version: String::new(),
             silent_ms: None,
             capacity: Capacity { labels: labels.iter().map(|text| label(text)).collect(), slots },

@@ -144,9 +144,9 @@ pub(crate) fn host_changed(
     by: &Decider,
 ) -> AuditEntry {
     let status = match (state, before) {
-        (HostState::In, HostState::RolledBack) | (HostState::RolledBack, _) => "rollback_accepted",
-        (HostState::In, HostState::Rejoined) | (HostState::Rejoined, _) => "rejoined",
-        (HostState::In, _) => "undrained",
+        (HostState::Active, HostState::RolledBack) | (HostState::RolledBack, _) => "rollback_accepted",
+        (HostState::Active, HostState::Rejoined) | (HostState::Rejoined, _) => "rejoined",
+        (HostState::Active, _) => "undrained",
         (HostState::Draining, _) => "drained",
         (HostState::Lost, _) => "lost",
         (HostState::Removed, _) => "removed",

@@ -20,7 +20,7 @@ impl Commit<'_> {
         };
         match state {
             // A lost host comes back when its hub starts.
-            HostState::In | HostState::Draining if before == HostState::Lost => {
+            HostState::Active | HostState::Draining if before == HostState::Lost => {
                 return Err(Refusal::HostLost(host.clone()).into());
             }
             HostState::Removed if !self.rows.sessions_of_host(host)?.is_empty() => {
@@ -32,7 +32,7 @@ impl Commit<'_> {
             return Ok(());
         }
         self.rows.set_host_state(host, state)?;
-        if matches!(state, HostState::Lost | HostState::Removed) {
+        if state.is_fenced() {
             self.rows.fence_host(host)?;
         }
         if state == HostState::Lost {

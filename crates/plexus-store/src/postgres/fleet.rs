@@ -26,8 +26,7 @@ use super::fleet_rows::{
 use super::membership::Membership;
 use super::prepared_client::PreparedClient;
 use crate::fleet::{
-    Changed, CommandRow, CommandState, Fenced, Fleet, HostRow, HostState, NewCommand, News, RemoteCommits,
-    Sent, Wake,
+    Changed, CommandRow, CommandState, Fenced, Fleet, HostRow, NewCommand, News, RemoteCommits, Sent, Wake,
 };
 use crate::{HostRoles, Role, StoreError};
 
@@ -264,10 +263,9 @@ impl PgFleet {
         let Some(row) = row else { return Ok(None) };
         // A row with an earlier epoch also comes from an old backup; it does not mean that this hub was replaced.
         let is_replaced = number(row, "epoch")? > self.membership.epoch;
-        Ok(match host_state(row)? {
-            HostState::Lost | HostState::Removed => Some(Fenced::Lost),
-            _ if is_replaced => Some(Fenced::Replaced),
-            _ => None,
+        Ok(match host_state(row)?.is_fenced() {
+            true => Some(Fenced::Lost),
+            false => is_replaced.then_some(Fenced::Replaced),
         })
     }
 

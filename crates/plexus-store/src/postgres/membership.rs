@@ -13,8 +13,9 @@ use super::capacity;
 use super::commit_count::{CommitCount, Counted, Counts};
 use super::connection::PgConnection;
 use crate::StoreError;
-use crate::fleet::Capacity;
+use crate::fleet::{Capacity, HostState};
 use crate::rows::Stored;
+use crate::sql::columns::Word;
 use crate::sql::{Database, Known, Row};
 
 /// The identity of a hub towards the database that it shares.
@@ -100,15 +101,9 @@ impl WriteTransaction {
 struct StoredHost {
     machine: String,
     epoch: u64,
-    state: String,
+    state: HostState,
     last_commit: String,
     commits: u64,
-}
-
-impl StoredHost {
-    fn is_lost(&self) -> bool {
-        ["lost", "removed"].contains(&self.state.as_str())
-    }
 }
 
 impl Membership {
@@ -129,19 +124,20 @@ impl Membership {
         let (count, counted) = CommitCount::open(&host.commit_count)?;
         let mut own = 0;
         let (epoch, known) = match state(database, &host.name)? {
-            Some(state) if state.machine != host.machine && state.state != "removed" => {
+            Some(state) if state.machine != host.machine && state.state != HostState::Removed => {
                 return Err(StoreError::Unusable(format!(
                     "host `{name}` is another machine, or has another data directory: choose another name with --host"
                 )));
             }
             Some(StoredHost { epoch, last_commit, commits, state, .. }) => {
                 // The hub logs that a lost host rejoins, or that lost commits were accepted, and then sets the state.
-                let state = match state.as_str() {
-                    "lost" | "removed" => "rejoined",
-                    _ if counted == Counted::Anything => "rolled_back",
+                let state = match state {
+                    _ if state.is_fenced() => HostState::Rejoined,
+                    _ if counted == Counted::Anything => HostState::RolledBack,
                     other => other,
                 };
-                database.run(JOIN_HOST, (name, &host.machine, env!("CARGO_PKG_VERSION"), Some(state), ""))?;
+                let state = Some(Word(state));
+                database.run(JOIN_HOST, (name, &host.machine, env!("CARGO_PKG_VERSION"), state, ""))?;
                 let is_complete = match &counted {
                     Counted::AtLeast(least) => commits >= least.own && number >= least.seen,
                     Counted::Lost => false,
@@ -211,7 +207,7 @@ impl Membership {
         }
         let current = state(database, &self.host)?;
         // A database with an earlier epoch was restored from a backup of that time.
-        let are_lost = current.as_ref().is_none_or(|state| state.epoch <= self.epoch && !state.is_lost());
+        let are_lost = current.as_ref().is_none_or(|row| row.epoch <= self.epoch && !row.state.is_fenced());
         self.last().are_lost |= are_lost;
         Err(match are_lost {
             true => lost_commits(),
@@ -328,7 +324,7 @@ fn state(database: &dyn Database, host: &HostName) -> Stored<Option<StoredHost>>
         Ok(StoredHost {
             machine: row.get("machine")?,
             epoch: row.get("epoch")?,
-            state: row.get("state")?,
+            state: row.get::<Word<_>>("state")?.0,
             last_commit: row.get("last_commit")?,
             commits: row.get("commits")?,
         })

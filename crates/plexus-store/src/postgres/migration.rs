@@ -167,8 +167,8 @@ impl PgMigration {
         };
         let joined = Membership::join_locked(&self.connection, host)?;
         match state {
-            HostState::In | HostState::Draining if !joined.has_lost_commits() => Ok(()),
-            HostState::In | HostState::Draining | HostState::RolledBack => {
+            HostState::Active | HostState::Draining if !joined.has_lost_commits() => Ok(()),
+            HostState::Active | HostState::Draining | HostState::RolledBack => {
                 Err(MigrateError::LostCommits(name))
             }
             HostState::Lost | HostState::Removed | HostState::Rejoined => Err(MigrateError::LostHost(name)),

@@ -39,7 +39,7 @@ async fn a_runner_that_is_stopped_can_only_read_the_state_of_hosts() {
     admit(&hosts.one, "two", Admission::Renewed).await.unwrap();
     let back = postgres(&url, &host("two")).unwrap();
     assert_eq!(hosts.prints("plexus", "SELECT state FROM hosts WHERE name = 'two'").unwrap(), "rejoined");
-    back.commit(NOW, vec![lost(HostState::In)]).await.unwrap();
+    back.commit(NOW, vec![lost(HostState::Active)]).await.unwrap();
     agent(&back, "again").await;
 }
 

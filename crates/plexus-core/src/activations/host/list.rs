@@ -47,7 +47,7 @@ fn view(row: HostRow, own: &plexus_protocol::HostName, sessions: &[SessionWithSt
     HostView {
         here: row.name == *own,
         state: match (row.state, row.silent_ms) {
-            (plexus_store::HostState::Lost | plexus_store::HostState::Removed, _) => HostState::Lost,
+            (state, _) if state.is_fenced() => HostState::Lost,
             (_, Some(_)) => HostState::Unreachable,
             (_, None) => HostState::Connected,
         },

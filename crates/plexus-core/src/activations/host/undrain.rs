@@ -19,7 +19,7 @@ pub(super) fn method() -> Method {
 
 async fn undrain(hub: Arc<Hub>, caller: Admitted, params: HostParams) -> Result<HostResult, Error> {
     let (host, by) = (params.host, Decider::from(&caller.principal));
-    let change = Change::SetHostState { host: host.clone(), state: HostState::In, by };
+    let change = Change::SetHostState { host: host.clone(), state: HostState::Active, by };
     hub.commit(vec![change]).await.map_err(store_error)?;
     Ok(HostResult::Ok { host })
 }
