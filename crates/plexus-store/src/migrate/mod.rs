@@ -19,7 +19,7 @@ pub use to_postgres::to_postgres;
 pub use to_sqlite::to_sqlite;
 
 use crate::files::{MigrationNote, StoreFiles};
-use crate::postgres::PostgresAddress;
+use crate::postgres::{Ending, PgMigration, PostgresAddress};
 use crate::{Host, StoreError};
 
 /// The data directory and the database of a migration. No hub may run on the data directory.
@@ -173,6 +173,18 @@ impl Migration<'_> {
 
     fn remove_note(&self) -> Result<(), MigrateError> {
         self.files.remove_note().map_err(at(self.files.note()))
+    }
+
+    /// Commits the transaction whose note is written. If it was not committed, nothing has moved, and the note is removed.
+    fn commit(&self, postgres: &PgMigration) -> Result<(), MigrateError> {
+        match postgres.commit() {
+            Ending::Committed => Ok(()),
+            Ending::NotCommitted(error) => {
+                self.remove_note()?;
+                Err(error.into())
+            }
+            Ending::Unknown(error) => Err(MigrateError::Unknown(error)),
+        }
     }
 
     /// The error for an interrupted migration that this one cannot finish.

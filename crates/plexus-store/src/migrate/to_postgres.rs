@@ -7,7 +7,7 @@ use std::path::Path;
 use super::copy::{Progress, check_count, check_schemas, copy_tables};
 use super::tables::{AUDIT_HOST, HOST, INDEXED, SEARCH_INDEX};
 use super::{MigrateError, Migration, MigrationNote, Moved, Observer, Step, at};
-use crate::postgres::{Ending, PgMigration};
+use crate::postgres::PgMigration;
 use crate::rows::Stored;
 use crate::sql::columns::Column;
 use crate::sql::{ColumnRef, Columns, Database, Row, each_searchable};
@@ -86,14 +86,8 @@ fn copy(migration: &Migration<'_>, file: &Path, observer: &mut dyn Observer) -> 
     let old = migration.files.name_for_old();
     migration.write_note(&MigrationNote::Postgres { database, host, transaction, old })?;
     observer.reached(Step::Noted)?;
-    match postgres.commit() {
-        Ending::Committed => Ok(rows),
-        Ending::NotCommitted(error) => {
-            migration.remove_note()?;
-            Err(error.into())
-        }
-        Ending::Unknown(error) => Err(MigrateError::Unknown(error)),
-    }
+    migration.commit(&postgres)?;
+    Ok(rows)
 }
 
 /// Adds all nodes to the search index.

@@ -4,7 +4,7 @@
 use super::copy::{Progress, check_schemas, copy_tables};
 use super::tables::HOST;
 use super::{MigrateError, Migration, MigrationNote, Moved, Observer, Step, at};
-use crate::postgres::{Ending, PgMigration};
+use crate::postgres::PgMigration;
 use crate::sqlite;
 
 /// Moves the state of a host from its PostgreSQL database to the SQLite file of its data directory. The database must have no other host. If an earlier
@@ -80,14 +80,8 @@ fn copy(migration: &Migration<'_>, observer: &mut dyn Observer) -> Result<u64, M
     let schema = postgres.retire()?;
     migration.write_note(&MigrationNote::Sqlite { database: migration.database(), schema })?;
     observer.reached(Step::Noted)?;
-    match postgres.commit() {
-        Ending::Committed => Ok(rows),
-        Ending::NotCommitted(error) => {
-            migration.remove_note()?;
-            Err(error.into())
-        }
-        Ending::Unknown(error) => Err(MigrateError::Unknown(error)),
-    }
+    migration.commit(&postgres)?;
+    Ok(rows)
 }
 
 /// Makes the file the store of the data directory.

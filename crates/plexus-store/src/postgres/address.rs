@@ -212,8 +212,7 @@ impl PostgresAddress {
     pub fn without_password(&self) -> String {
         let (user, name) =
             (self.config.get_user().unwrap_or_default(), self.config.get_dbname().unwrap_or_default());
-        let ports = self.config.get_ports();
-        let port = |i: usize| ports.get(i).or(ports.first()).copied().unwrap_or(DEFAULT_PORT);
+        let port = |i| port_of_host(&self.config, i);
         let mut hosts = Vec::new();
         let mut sockets = Vec::new();
         for (i, host) in self.config.get_hosts().iter().enumerate() {
@@ -255,6 +254,12 @@ impl Reach {
         let is_loopback = hosts.iter().all(is_loopback) && addresses.iter().all(IpAddr::is_loopback);
         Ok(if is_loopback { Self::Loopback } else { Self::Network })
     }
+}
+
+/// The port of host `i` of an address.
+pub(super) fn port_of_host(config: &Config, i: usize) -> u16 {
+    let ports = config.get_ports();
+    ports.get(i).or(ports.first()).copied().unwrap_or(DEFAULT_PORT)
 }
 
 fn is_loopback(host: &Host) -> bool {

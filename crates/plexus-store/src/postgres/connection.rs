@@ -143,6 +143,11 @@ impl PgConnection {
         self.wait(self.client.batch_execute(sql))
     }
 
+    /// Executes COMMIT. In a transaction in which a statement has failed, COMMIT rolls back and reports success; SELECT fails.
+    pub(super) fn execute_commit(&self) -> Stored<()> {
+        self.batch("SELECT 1; COMMIT")
+    }
+
     /// Sends a request behind the queued ones and waits for the results of all. Returns the first error.
     fn wait<T>(&self, request: impl Future<Output = Result<T, Error>>) -> Stored<T> {
         let queued = self.queued.take();
@@ -283,8 +288,7 @@ impl Database for PgConnection {
     fn commit(&self) -> Result<(), CommitError> {
         let membership = self.membership().map_err(CommitError::NotCommitted)?;
         let transaction = self.transaction.take();
-        // In a transaction in which a statement has failed, COMMIT rolls back and reports success; SELECT fails.
-        let ended = self.batch("SELECT 1; COMMIT");
+        let ended = self.execute_commit();
         self.in_transaction.set(ended.is_err());
         match ended {
             Ok(()) => {

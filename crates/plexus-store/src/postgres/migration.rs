@@ -197,8 +197,7 @@ impl PgMigration {
     }
 
     pub(crate) fn commit(&self) -> Ending {
-        // In a transaction in which a statement has failed, COMMIT rolls back and reports success; SELECT fails.
-        match self.connection.batch("SELECT 1; COMMIT") {
+        match self.connection.execute_commit() {
             Ok(()) => Ending::Committed,
             Err(error) if !self.connection.is_usable() => Ending::Unknown(error),
             Err(error) => Ending::NotCommitted(error),

@@ -9,12 +9,11 @@ use thiserror::Error;
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
-use super::address::PostgresAddress;
+use super::address::{PostgresAddress, port_of_host};
 use super::secret_file::{self, SecretFileError};
 
 /// The directories of sockets for which libpq looks up the password of `localhost`.
 const SOCKET_DIRS: [&str; 3] = ["/run/postgresql", "/var/run/postgresql", "/tmp"];
-const DEFAULT_PORT: u16 = 5432;
 
 /// A password. Its debug output does not show it.
 #[derive(Clone, PartialEq, Eq)]
@@ -103,10 +102,9 @@ struct Login<'a> {
 impl<'a> Login<'a> {
     /// One for each host of the address.
     fn all(config: &'a Config) -> Vec<Self> {
-        let ports = config.get_ports();
         let login = |(i, host): (usize, &'a Host)| Self {
             hosts: names(host),
-            port: ports.get(i).or(ports.first()).unwrap_or(&DEFAULT_PORT).to_string(),
+            port: port_of_host(config, i).to_string(),
             database: config.get_dbname().unwrap_or_default().as_bytes(),
             user: config.get_user().unwrap_or_default().as_bytes(),
         };
