@@ -27,7 +27,7 @@ pub(crate) struct Waiting<'a> {
 }
 
 impl Answers {
-    /// From this call on, the task misses no answer.
+    /// Registers a task that waits for this approval. It misses no answer from here on.
     pub(crate) fn wait_for(&self, approval: ApprovalId) -> Waiting<'_> {
         let passed = self.lock().entry(approval).or_insert_with(|| watch::channel(None).0).subscribe();
         Waiting { answers: self, approval, passed }
@@ -42,12 +42,12 @@ impl Answers {
 
     /// Wakes the tasks that wait for this approval.
     pub(crate) fn wake(&self, approval: ApprovalId) {
-        self.lock().get(&approval).into_iter().for_each(read_ledger);
+        self.lock().get(&approval).into_iter().for_each(wake_to_read);
     }
 
     /// Wakes all waiting tasks.
     pub(crate) fn wake_all(&self) {
-        self.lock().values().for_each(read_ledger);
+        self.lock().values().for_each(wake_to_read);
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ApprovalId, watch::Sender<Passed>>> {
@@ -55,7 +55,7 @@ impl Answers {
     }
 }
 
-fn read_ledger(waiting: &watch::Sender<Passed>) {
+fn wake_to_read(waiting: &watch::Sender<Passed>) {
     waiting.send_replace(None);
 }
 

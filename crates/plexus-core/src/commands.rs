@@ -73,26 +73,25 @@ impl Commands {
 
     /// The commands of other hubs that this hub executes.
     pub(crate) fn executing(&self) -> Vec<CommandId> {
-        self.executing.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
+        self.executing_lock().iter().copied().collect()
     }
 
-    /// Notes that this hub executes a command; returns whether it did not do so already.
-    pub(crate) fn starts(&self, command: CommandId) -> bool {
-        self.executing.lock().unwrap_or_else(PoisonError::into_inner).insert(command)
+    /// Marks a command as executing; returns `false` if it already is.
+    pub(crate) fn try_start(&self, command: CommandId) -> bool {
+        self.executing_lock().insert(command)
     }
 
-    /// A command has this reply.
-    pub(crate) fn ended(&self, command: CommandId, reply: Value) {
-        let mut executed = self.executed.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Stores the reply and stops executing the command.
+    pub(crate) fn finish(&self, command: CommandId, reply: Value) {
+        let mut executed = self.executed_lock();
         executed.retain(|_, (at, _)| at.elapsed() < REMEMBERED);
         executed.insert(command, (Instant::now(), reply));
-        self.executing.lock().unwrap_or_else(PoisonError::into_inner).remove(&command);
+        self.executing_lock().remove(&command);
     }
 
     /// The reply to a command that this hub has executed. A database that has lost the reply offers the command again.
     pub(crate) fn reply_of(&self, command: CommandId) -> Option<Value> {
-        let executed = self.executed.lock().unwrap_or_else(PoisonError::into_inner);
-        executed.get(&command).map(|(_, reply)| reply.clone())
+        self.executed_lock().get(&command).map(|(_, reply)| reply.clone())
     }
 
     pub(crate) fn fleet(&self) -> &Arc<dyn Fleet> {
@@ -240,6 +239,14 @@ impl Commands {
             }
         }
         withdrawn
+    }
+
+    fn executing_lock(&self) -> MutexGuard<'_, HashSet<CommandId>> {
+        self.executing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn executed_lock(&self) -> MutexGuard<'_, HashMap<CommandId, (Instant, Value)>> {
+        self.executed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn abandoned(&self) -> MutexGuard<'_, Vec<CommandId>> {

@@ -60,8 +60,8 @@ pub trait Fleet: Send + Sync + 'static {
     /// Sends a command, if the hub of its host is connected.
     async fn send(&self, command: &NewCommand) -> Result<Sent, StoreError>;
 
-    /// Takes the commands for this host, except those that this hub already has.
-    async fn take_commands(&self, known: &[CommandId]) -> Result<Vec<CommandRow>, StoreError>;
+    /// Takes the commands for this host, except those that this hub is executing.
+    async fn take_commands(&self, executing: &[CommandId]) -> Result<Vec<CommandRow>, StoreError>;
 
     /// Stores the reply to a command.
     async fn reply(&self, command: CommandId, reply: &Value) -> Result<(), StoreError>;

@@ -190,7 +190,7 @@ impl Hub {
         seen: &mut u64,
     ) -> Result<(), StoreError> {
         let fleet = commands.fleet();
-        let known = commands.executing();
+        let executing = commands.executing();
         let of_commands = async {
             match news {
                 News::Commits => (Ok(Vec::new()), Ok(())),
@@ -199,7 +199,7 @@ impl Hub {
                         commands.withdraw_abandoned().await?;
                         commands.read_replies().await
                     };
-                    tokio::join!(fleet.take_commands(&known), replies)
+                    tokio::join!(fleet.take_commands(&executing), replies)
                 }
             }
         };
@@ -209,7 +209,7 @@ impl Hub {
             if let Some(reply) = commands.reply_of(command.id) {
                 // The database has lost the reply, but not the command.
                 fleet.reply(command.id, &reply).await?;
-            } else if commands.starts(command.id) {
+            } else if commands.try_start(command.id) {
                 self.tasks().spawn(Arc::clone(self).execute(command));
             }
         }
@@ -336,7 +336,7 @@ impl Hub {
         let reply = write_reply(result);
         let replied = self.commits().retry(|| commands.fleet().reply(id, &reply));
         if self.tasks().closing().run_until_cancelled(replied).await.is_some() {
-            commands.ended(id, reply);
+            commands.finish(id, reply);
         }
     }
 

@@ -168,8 +168,9 @@ fn candidates(rows: Vec<HostRow>, sessions: &[SessionWithState]) -> Vec<Candidat
         .into_iter()
         .filter(|row| row.state != HostState::Removed)
         .map(|row| {
-            let its = |session: &&SessionWithState| session.row.host.as_ref() == Some(&row.name);
-            let used = sessions.iter().filter(its).filter(|session| session.takes_slot()).count() as u64;
+            let is_on_host = |session: &&SessionWithState| session.row.host.as_ref() == Some(&row.name);
+            let used =
+                sessions.iter().filter(is_on_host).filter(|session| session.takes_slot()).count() as u64;
             Candidate { row, used }
         })
         .collect();

@@ -487,10 +487,11 @@ impl Fleet for PgFleet {
         Ok(if self.perform(sent).await? == 0 { Sent::NotConnected } else { Sent::Yes })
     }
 
-    async fn take_commands(&self, known: &[CommandId]) -> Result<Vec<CommandRow>, StoreError> {
-        let known: Vec<String> = known.iter().map(ToString::to_string).collect();
-        let taken =
-            async |client: &PreparedClient| client.query(TAKE, &[&self.name(), &self.epoch(), &known]).await;
+    async fn take_commands(&self, executing: &[CommandId]) -> Result<Vec<CommandRow>, StoreError> {
+        let executing: Vec<String> = executing.iter().map(ToString::to_string).collect();
+        let taken = async |client: &PreparedClient| {
+            client.query(TAKE, &[&self.name(), &self.epoch(), &executing]).await
+        };
         let mut rows = self.perform(taken).await?;
         rows.sort_by_key(|row| row.try_get::<_, i64>("number").unwrap_or(i64::MAX));
         let readable = |row: &Row| match command_row(row) {

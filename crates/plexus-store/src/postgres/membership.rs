@@ -50,11 +50,11 @@ pub(super) struct Membership {
 /// The last transactions.
 struct Last {
     /// The id of the last one that is known to be committed; `None` if the database had lost commits when this hub started.
-    known: Option<String>,
+    committed_id: Option<String>,
     /// The id of a later one whose COMMIT had no answer.
-    uncertain: Option<String>,
+    uncertain_id: Option<String>,
     /// The number of the last one that this hub has committed.
-    number: Option<u64>,
+    committed_number: Option<u64>,
     /// How many this host has committed, and the last one of any host that this hub has seen.
     counts: Counts,
     /// Whether the database has lost commits of this host.
@@ -123,7 +123,7 @@ impl Membership {
         let name = host.name.as_str();
         let (count, counted) = CommitCount::open(&host.commit_count)?;
         let mut own = 0;
-        let (epoch, known) = match state(database, &host.name)? {
+        let (epoch, committed_id) = match state(database, &host.name)? {
             Some(state) if state.machine != host.machine && state.state != HostState::Removed => {
                 return Err(StoreError::Unusable(format!(
                     "host `{name}` is another machine, or has another data directory: choose another name with --host"
@@ -160,12 +160,12 @@ impl Membership {
             }
         };
         capacity::store(database, &host.name, &host.capacity)?;
-        let are_lost = known.is_none();
+        let are_lost = committed_id.is_none();
         let counts = Counts { own, seen: number };
         let last = Mutex::new(Last {
-            known,
-            uncertain: None,
-            number: None,
+            committed_id,
+            uncertain_id: None,
+            committed_number: None,
             counts,
             are_lost,
             others_are_lost: false,
@@ -182,20 +182,20 @@ impl Membership {
         }
         database.queue(LOCK_WRITER, &[])?;
         // The lock on `last` must not be held in the block, which takes it again.
-        let uncertain = self.last().uncertain.clone();
+        let uncertain = self.last().uncertain_id.clone();
         if let Some(uncertain) = uncertain {
             // Under the lock it is certain: that transaction has ended.
             let is_committed =
                 state(database, &self.host)?.is_some_and(|state| state.last_commit == uncertain);
             self.note_outcome(is_committed.then_some(uncertain));
         }
-        let (known, last_number) = {
+        let (committed_id, last_number) = {
             let last = self.last();
-            (last.known.clone(), last.number)
+            (last.committed_id.clone(), last.committed_number)
         };
         let name = self.host.as_str();
         // The statement after the lock sees all that was committed before: its snapshot is taken when it starts.
-        let expected = (&id, name, self.epoch, known);
+        let expected = (&id, name, self.epoch, committed_id);
         let begun = database.one(FENCE, expected, begun)?;
         if let Some(Begun { number, .. }) = begun {
             self.saw(number, seen);
@@ -220,12 +220,12 @@ impl Membership {
     /// This transaction is committed.
     pub(super) fn committed(&self, transaction: WriteTransaction) {
         let mut last = self.last();
-        last.known = Some(transaction.id);
-        last.uncertain = None;
+        last.committed_id = Some(transaction.id);
+        last.uncertain_id = None;
         last.counts.own = transaction.count;
         last.counts.seen = last.counts.seen.max(transaction.number);
         if transaction.recorded {
-            last.number = Some(transaction.number);
+            last.committed_number = Some(transaction.number);
         }
         self.count.set(last.counts);
     }
@@ -251,8 +251,8 @@ impl Membership {
     /// This transaction may be committed.
     pub(super) fn uncertain(&self, transaction: WriteTransaction) {
         let mut last = self.last();
-        last.uncertain = Some(transaction.id);
-        last.number = None;
+        last.uncertain_id = Some(transaction.id);
+        last.committed_number = None;
     }
 
     /// Whether the transaction with this id is the last one of this host. No earlier transaction is open any more.
@@ -267,16 +267,16 @@ impl Membership {
     /// Notes the outcome of the transaction whose COMMIT had no answer. `committed` is its id if it was committed.
     fn note_outcome(&self, committed: Option<String>) {
         let mut last = self.last();
-        last.uncertain = None;
-        last.number = None;
+        last.uncertain_id = None;
+        last.committed_number = None;
         if let Some(id) = committed {
-            last.known = Some(id);
+            last.committed_id = Some(id);
         }
     }
 
     /// The number of the last transaction that this hub has committed; `None` if it is not known.
     pub(super) fn last_number(&self) -> Option<u64> {
-        self.last().number
+        self.last().committed_number
     }
 
     /// Whether the database has lost commits, of this host or others. Then this hub holds all changes.

@@ -37,9 +37,9 @@ async fn list(hub: Arc<Hub>, _caller: Admitted, _params: NoParams) -> Result<Lis
 }
 
 fn view(row: HostRow, own: &plexus_protocol::HostName, sessions: &[SessionWithState]) -> HostView {
-    let its = sessions.iter().filter(|session| session.row.host.as_ref() == Some(&row.name));
+    let sessions_of_host = sessions.iter().filter(|session| session.row.host.as_ref() == Some(&row.name));
     let (mut count, mut open, mut used) = (0, 0, 0);
-    for session in its {
+    for session in sessions_of_host {
         count += 1;
         open += session.open.len() as u64;
         used += u64::from(session.takes_slot());
