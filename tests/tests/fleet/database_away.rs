@@ -63,7 +63,8 @@ async fn plexus_down_ends_agents_while_the_database_is_unreachable() -> anyhow::
     cut_off.link.set(State::Sound);
     cut_off.fleet.hosts[1].hub.restart().await?;
     let poll = cut_off.hosts().1.ended(&session).await?;
-    assert!(events(&poll, "tool_result").is_empty(), "{poll:#}");
+    // The agent may have had the time to say that the call was interrupted.
+    assert!(events(&poll, "tool_result").iter().all(|result| result["is_error"] == true), "{poll:#}");
     assert!(!cut_off.hosts().1.file("made").exists());
     Ok(())
 }

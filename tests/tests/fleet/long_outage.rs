@@ -90,12 +90,12 @@ async fn a_budget_approval_of_a_long_outage_gets_its_deadlines_afterwards() -> a
     one.call("policy.add", json!({"rules": [{"rule": "Bash", "effect": "allow"}]})).await?;
     let parent = Parent::create(two, json!({"budget": {"tool_calls": 1}})).await?;
     let waits = "touch started; while [ ! -e go ]; do sleep 0.02; done";
-    let child = parent.child_on("one", one, "worker", &[waits, "touch second"]).await?;
-    until("the first call runs", || one.file("started").exists()).await?;
+    let child = parent.child_on("one", two, "worker", &[waits, "touch second"]).await?;
+    until("the first call runs", || two.file("started").exists()).await?;
 
     // The hub of the child requests more budget for the session of the other host, which cannot know it.
     cut_off.link.set(State::Cut);
-    std::fs::write(one.file("go"), "")?;
+    std::fs::write(two.file("go"), "")?;
     let asked = more_is_asked(one, |_| true).await?;
     assert_eq!(asked["session_id"], json!(parent.id), "{asked:#}");
     assert!(asked["expires_at"].is_null(), "{asked:#}");
