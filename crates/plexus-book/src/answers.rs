@@ -21,16 +21,22 @@ pub(crate) struct Answers {
 
 /// A task that waits for the answer to an approval.
 pub(crate) struct Waiting<'a> {
+    passed: watch::Receiver<Passed>,
+    /// Dropped after `passed`, so that the last of several tasks finds no other one.
+    _entry: Entry<'a>,
+}
+
+/// Removes the approval from the map if no task waits for it any more.
+struct Entry<'a> {
     answers: &'a Answers,
     approval: ApprovalId,
-    passed: watch::Receiver<Passed>,
 }
 
 impl Answers {
     /// Registers a task that waits for this approval. It misses no answer from here on.
     pub(crate) fn wait_for(&self, approval: ApprovalId) -> Waiting<'_> {
         let passed = self.lock().entry(approval).or_insert_with(|| watch::channel(None).0).subscribe();
-        Waiting { answers: self, approval, passed }
+        Waiting { passed, _entry: Entry { answers: self, approval } }
     }
 
     /// Passes a resolved approval to the tasks that wait for it.
@@ -69,10 +75,10 @@ impl Waiting<'_> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Entry<'_> {
     fn drop(&mut self) {
         let mut waiting = self.answers.lock();
-        if waiting.get(&self.approval).is_some_and(|sender| sender.receiver_count() == 1) {
+        if waiting.get(&self.approval).is_some_and(|sender| sender.receiver_count() == 0) {
             waiting.remove(&self.approval);
         }
     }

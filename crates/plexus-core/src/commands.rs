@@ -21,8 +21,9 @@ use crate::metrics::CommandFigures;
 const EXPIRES: Duration = Duration::from_secs(30);
 /// How often the state of a command without a reply is examined.
 const EXAMINE: Duration = Duration::from_secs(2);
-/// How long a host may execute a command. No method takes so long, except on a host that is stuck, or that an attacker controls.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(600);
+/// How long a host may execute a command, beside the time that the caller gives the set-up of a worktree. No method takes so long, except on a host that
+/// is stuck, or that an attacker controls.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(1200);
 /// For how long the reply to an executed command is remembered. A command is not executed so long after it was sent.
 const REMEMBERED: Duration = Duration::from_secs(60);
 /// How long the lease of a host must have been expired before a command that the host has taken fails.
@@ -153,7 +154,7 @@ impl Commands {
             // The reply may have come without a wake-up.
             let examined = async {
                 self.read_replies().await?;
-                self.progress(host, id, waited).await
+                self.progress(&command, waited).await
             };
             match examined.await {
                 Ok(Progress::Waits) => failed = Duration::ZERO,
@@ -175,28 +176,25 @@ impl Commands {
     }
 
     /// Whether a command can still have a reply.
-    async fn progress(
-        &self,
-        host: &HostName,
-        id: CommandId,
-        waited: Duration,
-    ) -> Result<Progress, StoreError> {
-        let fails = |why| Ok(Progress::Fails(unreachable(host, why)));
-        match self.fleet.command_states(&[id]).await?.first() {
+    async fn progress(&self, command: &NewCommand, waited: Duration) -> Result<Progress, StoreError> {
+        let NewCommand { id, host, params, .. } = command;
+        let fails = |why: &str| Ok(Progress::Fails(unreachable(host, why)));
+        match self.fleet.command_states(&[*id]).await?.first() {
             None => fails("the database has lost the request, which may have been executed"),
             Some((_, CommandState::Replied(_))) => Ok(Progress::Waits),
             Some((_, CommandState::Taken)) => match self.silence_of(host).await? {
                 Some(silent) if silent > SILENT_MS => fails(
                     "it has received the request and then disconnected, so the request may have been executed",
                 ),
-                _ if waited >= ANSWERED_WITHIN => fails(
-                    "it received the request ten minutes ago and has not replied, so the request may have been executed",
-                ),
+                _ if waited >= answered_within(params) => fails(&format!(
+                    "it received the request {} minutes ago and has not replied, so the request may have been executed",
+                    waited.as_secs() / 60
+                )),
                 _ => Ok(Progress::Waits),
             },
             Some((_, CommandState::Sent)) => {
                 let is_late = waited >= EXPIRES || self.silence_of(host).await?.is_some();
-                if is_late && self.fleet.withdraw(id).await? {
+                if is_late && self.fleet.withdraw(*id).await? {
                     let why = "the request was not executed; try again when the host is connected";
                     return Ok(Progress::Fails(not_executed(host, why)));
                 }
@@ -256,6 +254,12 @@ impl Commands {
     fn waiting(&self) -> MutexGuard<'_, HashMap<CommandId, oneshot::Sender<Value>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How long a host may execute a command with these parameters.
+fn answered_within(params: &Value) -> Duration {
+    let set_up = params["isolation"]["setup_timeout_secs"].as_u64().unwrap_or_default();
+    ANSWERED_WITHIN.saturating_add(Duration::from_secs(set_up))
 }
 
 /// Whether a command can still have a reply.
@@ -363,6 +367,14 @@ mod tests {
         assert!(message("two").contains("it was declared lost"), "{}", message("two"));
         assert!(message("three").contains("it was removed"), "{}", message("three"));
         assert_eq!(error("three").kind, ErrorKind::HostUnreachable, "this hub executes what it can");
+    }
+
+    #[test]
+    fn a_host_may_take_as_long_as_the_set_up_of_a_worktree() {
+        let minutes = |params: Value| answered_within(&params).as_secs() / 60;
+        assert_eq!(minutes(json!({"name": "worker"})), 20);
+        assert_eq!(minutes(json!({"isolation": {"type": "worktree", "setup_timeout_secs": 3600}})), 80);
+        assert_eq!(minutes(json!({"isolation": "worktree"})), 20);
     }
 
     #[test]

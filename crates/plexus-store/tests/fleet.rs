@@ -301,6 +301,53 @@ async fn lost_commits_of_other_hosts_are_noticed_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn later_commits_of_other_hosts_do_not_hide_lost_commits_from_the_next_hub() {
+    let test = "later_commits_of_other_hosts_do_not_hide_lost_commits_from_the_next_hub";
+    let Some(database) = Database::new(test) else { return };
+    let dir = tempfile::TempDir::new().unwrap();
+    let counting = plexus_store::Host { commit_count: dir.path().join("commits"), ..host("one") };
+    let join = || postgres(&database.server.url(&database.name), &counting);
+    let (one, two) = (join().unwrap(), database.join("two"));
+    create(&one, "a").await.unwrap();
+    create(&two, "b").await.unwrap();
+    connected(&one).await.commits_after(0).await.unwrap();
+    drop(one);
+    database.sql("DELETE FROM commits; UPDATE writer SET number = number - 1");
+    let third = database.join("three");
+    for (attempt, name) in ["c", "d", "e"].into_iter().enumerate() {
+        let one = join().unwrap();
+        assert!(one.fleet().unwrap().has_lost_commits(), "{attempt}");
+        create(&third, name).await.unwrap();
+        connected(&one).await.commits_after(0).await.unwrap();
+        is_unavailable(create(&one, "held").await, "has lost commits");
+    }
+    let one = join().unwrap();
+    let here = connected(&one).await;
+    here.accept_rollback().unwrap();
+    create(&third, "f").await.unwrap();
+    here.commits_after(0).await.unwrap();
+    is_unavailable(create(&one, "held").await, "has lost commits");
+    create(&join().unwrap(), "g").await.unwrap();
+    assert_eq!(database.sql("SELECT state FROM hosts WHERE name = 'one'"), "rolled_back");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hub_with_lost_or_accepted_commits_does_not_join_a_database_that_does_not_know_its_host() {
+    let test = "a_hub_with_lost_or_accepted_commits_does_not_join_a_database_that_does_not_know_its_host";
+    let Some(database) = Database::new(test) else { return };
+    let dir = tempfile::TempDir::new().unwrap();
+    let counting = plexus_store::Host { commit_count: dir.path().join("commits"), ..host("one") };
+    for known in ["lost", "accepted", "00000000000000000003 00000000000000000009\n"] {
+        std::fs::write(&counting.commit_count, known).unwrap();
+        let refused = postgres(&database.server.url(&database.name), &counting).err();
+        assert!(
+            matches!(&refused, Some(StoreError::Unusable(why)) if why.contains("does not know host")),
+            "{known}: {refused:?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_command_is_taken_once_and_replied_to() {
     let Some(database) = Database::new("a_command_is_taken_once_and_replied_to") else { return };
     let (one, two) = (database.join("one"), database.join("two"));

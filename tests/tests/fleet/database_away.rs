@@ -8,6 +8,7 @@ use serde_json::json;
 use tokio::process::Command;
 
 use super::long_outage::CutOff;
+use super::trees::Parent;
 
 /// How the hub loses the database: at once, and without noticing it.
 const OUTAGES: [State; 2] = [State::Cut, State::Deaf(Direction::ToHub)];
@@ -48,6 +49,46 @@ async fn agents_are_stopped_by_name_while_the_database_is_unreachable() -> anyho
         assert_eq!(poll["status"], "interrupted", "{poll:#}");
         assert_eq!(events(&poll, "approval_resolved")[0]["status"], "withdrawn");
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_tree_is_stopped_although_its_hub_cannot_write() -> anyhow::Result<()> {
+    let test = "a_tree_is_stopped_although_its_hub_cannot_write";
+    let Some(cut_off) = CutOff::start(test).await? else { return Ok(()) };
+    let (one, _) = cut_off.hosts();
+    let parent = Parent::create(one, json!({})).await?;
+    let cursor = parent.rpc.call("loopback.wait", json!({})).await?["cursor"].clone();
+    let child = parent.child_on("one", one, "worker", &["touch made"]).await?;
+    parent.asked(cursor).await?;
+    // The hub can read, and finds that its last commit is lost.
+    cut_off.sql("UPDATE plexus.hosts SET last_commit = 'another' WHERE name = 'one'")?;
+    assert_eq!(stop(one, "lead").await?.trim(), "stopped lead");
+    assert!(processes_of(&child).is_empty());
+    assert!(!one.file("made").exists());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_renamed_session_is_stopped_by_its_name_and_one_below_another_only_by_id() -> anyhow::Result<()> {
+    let test = "a_renamed_session_is_stopped_by_its_name_and_one_below_another_only_by_id";
+    let Some(cut_off) = CutOff::start(test).await? else { return Ok(()) };
+    let (one, two) = cut_off.hosts();
+    let parent = Parent::create(one, json!({})).await?;
+    let cursor = parent.rpc.call("loopback.wait", json!({})).await?["cursor"].clone();
+    let below = parent.child_on("two", two, "worker", &["touch made"]).await?;
+    parent.asked(cursor).await?;
+    let session = asks(two, "first").await?;
+    two.call("claudecode.rename", json!({"name": "first", "new_name": "second"})).await?;
+    cut_off.link.set(State::Cut);
+    for unknown in ["worker", "first"] {
+        let refused = stop(two, unknown).await.unwrap_err().to_string();
+        assert!(refused.contains(&below) && refused.contains("`second`"), "{refused}");
+    }
+    assert_eq!(stop(two, "second").await?.trim(), "stopped second");
+    assert!(processes_of(&session).is_empty() && !processes_of(&below).is_empty());
+    assert_eq!(stop(two, &below).await?.trim(), format!("stopped {below}"));
+    assert!(processes_of(&below).is_empty());
     Ok(())
 }
 

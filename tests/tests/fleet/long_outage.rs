@@ -35,9 +35,14 @@ impl CutOff {
         (&self.fleet.hosts[0], &self.fleet.hosts[1])
     }
 
+    /// Executes a statement as the owner of the database.
+    pub(super) fn sql(&self, statement: &str) -> anyhow::Result<String> {
+        self.server.psql(&self.database, statement)
+    }
+
     /// Deletes the records of all commits, and reconnects the second hub.
     fn reconnect(&self) -> anyhow::Result<()> {
-        self.server.psql(&self.database, "DELETE FROM plexus.commits")?;
+        self.sql("DELETE FROM plexus.commits")?;
         self.link.set(State::Sound);
         Ok(())
     }

@@ -258,6 +258,11 @@ impl Hub {
         self.sessions.by_id()
     }
 
+    /// Tells the owner of a session, if it was started, that the session has another name.
+    pub(crate) fn renamed(&self, id: plexus_protocol::SessionId, name: plexus_protocol::SessionName) {
+        self.sessions.started(id).iter().for_each(|owner| owner.renamed(name.clone()));
+    }
+
     /// Renders a conversation on a thread of its own: a long one takes time.
     pub(crate) async fn render<T: Send + 'static>(
         &self,

@@ -195,20 +195,19 @@ impl Hub {
             match news {
                 News::Commits => (Ok(Vec::new()), Ok(())),
                 News::Any => {
-                    let replies = async {
-                        commands.withdraw_abandoned().await?;
-                        commands.read_replies().await
-                    };
-                    tokio::join!(fleet.take_commands(&executing), replies)
+                    let (withdrawn, replies) = (commands.withdraw_abandoned(), commands.read_replies());
+                    let (taken, withdrawn, replies) =
+                        tokio::join!(fleet.take_commands(&executing), withdrawn, replies);
+                    (taken, withdrawn.and(replies))
                 }
             }
         };
-        let (commits, (taken, replies)) = tokio::join!(fleet.commits_after(*seen), of_commands);
+        let (commits, (taken, mut of_replies)) = tokio::join!(fleet.commits_after(*seen), of_commands);
         // Each command that was taken has to be executed, whatever else fails.
         for command in taken? {
             if let Some(reply) = commands.reply_of(command.id) {
                 // The database has lost the reply, but not the command.
-                fleet.reply(command.id, &reply).await?;
+                of_replies = of_replies.and(fleet.reply(command.id, &reply).await);
             } else if commands.try_start(command.id) {
                 self.tasks().spawn(Arc::clone(self).execute(command));
             }
@@ -220,7 +219,7 @@ impl Hub {
             // Advance only after everything was published, so that these commits are read again after a failure.
             *seen = last;
             if !has_more {
-                return replies;
+                return of_replies;
             }
             commits = fleet.commits_after(*seen).await?;
         }
@@ -240,12 +239,7 @@ impl Hub {
         for (id, approval) in &changed.approvals {
             // For an approval of another host this hub only wakes its decider, which the change names.
             if approval.is_about_budget || self.is_own(approval.host.as_ref()) {
-                match store.approval(*id).await {
-                    Ok(row) => rows.extend(row),
-                    // No retry helps, and nothing else may be missed because of it.
-                    Err(StoreError::Unusable(why)) => tracing::error!(%id, why, "an approval cannot be read"),
-                    Err(error) => return Err(error),
-                }
+                rows.extend(store.approval(*id).await?);
             } else if approval.is_pending {
                 self.parts.escalation.wake(&approval.asked_of);
             }
@@ -315,28 +309,27 @@ impl Hub {
     async fn execute(self: Arc<Self>, command: CommandRow) {
         let Some(commands) = &self.commands else { return };
         let (id, origin) = (command.id, command.origin.clone());
-        let result = AssertUnwindSafe(Box::pin(self.result_of(command))).catch_unwind();
-        let left = async {
-            self.tasks().closing().cancelled().await;
-            tokio::time::sleep(FINISHED_WITHIN).await;
-        };
-        let result = tokio::select! {
-            result = result => result,
-            // The database may be unreachable: the next hub replies.
-            () = left => return,
-        };
-        let panicked = |_| {
-            Err(Error::new(
-                ErrorKind::Internal,
-                "internal error; see the log of the hub that executed the request",
-            ))
-        };
-        let result = result.unwrap_or_else(panicked);
-        commands.figures().executed(&origin, &result);
-        let reply = write_reply(result);
-        let replied = self.commits().retry(|| commands.fleet().reply(id, &reply));
-        if self.tasks().closing().run_until_cancelled(replied).await.is_some() {
+        let executed = async {
+            let result = AssertUnwindSafe(Box::pin(self.result_of(command))).catch_unwind().await;
+            let panicked = |_| {
+                Err(Error::new(
+                    ErrorKind::Internal,
+                    "internal error; see the log of the hub that executed the request",
+                ))
+            };
+            let result = result.unwrap_or_else(panicked);
+            commands.figures().executed(&origin, &result);
+            let reply = write_reply(result);
+            self.commits().retry(|| commands.fleet().reply(id, &reply)).await;
             commands.finish(id, reply);
+        };
+        tokio::select! {
+            () = executed => {}
+            // The database may be unreachable: the next hub replies.
+            () = async {
+                self.tasks().closing().cancelled().await;
+                tokio::time::sleep(FINISHED_WITHIN).await;
+            } => {}
         }
     }
 

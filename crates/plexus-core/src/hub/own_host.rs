@@ -15,7 +15,7 @@ use crate::errors::store_error;
 
 /// How often the clock of the database is read.
 const READ_CLOCK: Duration = Duration::from_secs(10);
-/// How long the store may take to answer while the hub shuts down.
+/// How long the store may take to store that agents are stopped.
 const STORE_ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 /// A slower answer is ignored, because its time is out of date.
 const CLOCK_ANSWERS_WITHIN: Duration = Duration::from_secs(1);
@@ -59,12 +59,21 @@ impl Hub {
         futures::future::join_all(sessions.iter().map(|id| end_processes_of(*id))).await;
     }
 
-    /// Returns when the store has not answered within [`STORE_ANSWERS_WITHIN`].
+    /// Stops a session of this hub; returns when its processes have ended. If the store is unavailable, its owner stores that later.
+    pub(crate) async fn stop_here(&self, session: SessionId, why: &str) {
+        let owner = self.session(session);
+        tokio::select! {
+            () = owner.stop(why) => {}
+            () = self.store_is_unavailable() => end_processes_of(session).await,
+        }
+    }
+
+    /// Returns when changes have waited for the store, or it has not answered, for [`STORE_ANSWERS_WITHIN`].
     pub(super) async fn store_is_unavailable(&self) {
         loop {
             tokio::time::sleep(STORE_ANSWERS_WITHIN).await;
             let answer = tokio::time::timeout(STORE_ANSWERS_WITHIN, self.store().feed_head()).await;
-            if !matches!(answer, Ok(Ok(_))) {
+            if !matches!(answer, Ok(Ok(_))) || self.parts.metrics.holds_changes() {
                 return;
             }
         }

@@ -198,6 +198,11 @@ impl Metrics {
         self.refused.get_or_create(&[("limit", limit.name())]).inc();
     }
 
+    /// Whether a change waits until the store is available.
+    pub(crate) fn holds_changes(&self) -> bool {
+        self.held.get() > 0
+    }
+
     /// Counts a follower until the returned value is dropped.
     pub(crate) fn listen(&self, stream: Stream) -> GaugeGuard {
         GaugeGuard::by_one(&self.listeners.get_or_create(&label_of(stream)))

@@ -1,6 +1,6 @@
 //! The sending side of a session's inbox: one method for each command.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plexus_protocol::claudecode::{PermissionMode, TrustedProject};
 use plexus_protocol::loopback::PermitParams;
@@ -14,8 +14,8 @@ use crate::callers::secret::new_token;
 use crate::errors::shutting_down;
 use crate::session::{NewStream, Permitted};
 
-/// What an owner has read of its session when it started. It serves a stop while the store is unavailable.
-#[derive(Debug)]
+/// What an owner knows of its session. It serves a stop while the store is unavailable.
+#[derive(Debug, Clone)]
 pub(crate) struct Known {
     pub(crate) name: SessionName,
     pub(crate) answers_to: AskedOf,
@@ -25,17 +25,28 @@ pub(crate) struct Known {
 #[derive(Debug, Clone)]
 pub(crate) struct SessionHandle {
     inbox: mpsc::UnboundedSender<Command>,
-    known: Arc<OnceLock<Known>>,
+    known: Arc<Mutex<Option<Known>>>,
 }
 
 impl SessionHandle {
-    pub(super) fn new(inbox: mpsc::UnboundedSender<Command>, known: Arc<OnceLock<Known>>) -> Self {
+    pub(super) fn new(inbox: mpsc::UnboundedSender<Command>, known: Arc<Mutex<Option<Known>>>) -> Self {
         Self { inbox, known }
     }
 
     /// `None` until the owner has read its session.
-    pub(crate) fn known(&self) -> Option<&Known> {
-        self.known.get()
+    pub(crate) fn known(&self) -> Option<Known> {
+        self.lock_known().clone()
+    }
+
+    /// The session has another name.
+    pub(crate) fn renamed(&self, name: SessionName) {
+        if let Some(known) = self.lock_known().as_mut() {
+            known.name = name;
+        }
+    }
+
+    fn lock_known(&self) -> MutexGuard<'_, Option<Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn is_closed(&self) -> bool {

@@ -10,7 +10,7 @@ mod tests;
 use std::collections::VecDeque;
 use std::future::ready;
 use std::pin::pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use plexus_agent::{Entry, Journal};
@@ -63,7 +63,7 @@ pub(super) async fn own(
     parts: Arc<Parts>,
     id: SessionId,
     inbox: mpsc::UnboundedReceiver<Command>,
-    known: Arc<OnceLock<Known>>,
+    known: Arc<Mutex<Option<Known>>>,
 ) {
     let closing = parts.tasks.closing().clone();
     let work = async {
@@ -87,7 +87,7 @@ impl Owner {
         parts: Arc<Parts>,
         id: SessionId,
         inbox: mpsc::UnboundedReceiver<Command>,
-        known: &OnceLock<Known>,
+        known: &Mutex<Option<Known>>,
     ) -> Option<Self> {
         let row = parts.commits.retry(|| parts.store.session(id)).await?;
         if row.host.as_ref() != parts.store.host() {
@@ -95,7 +95,8 @@ impl Owner {
             tracing::error!(session = %id, host = ?row.host, "the session runs on another host; this hub does not own it");
             return None;
         }
-        known.get_or_init(|| Known { name: row.name.clone(), answers_to: row.answers_to.clone() });
+        let read = Known { name: row.name.clone(), answers_to: row.answers_to.clone() };
+        *known.lock().unwrap_or_else(PoisonError::into_inner) = Some(read);
         let lineage = parts.commits.retry(|| known_lineage(&*parts.store, row.clone())).await;
         let shared = Shared {
             settings: Arc::clone(&parts.settings),

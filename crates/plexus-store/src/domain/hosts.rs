@@ -7,7 +7,7 @@ use serde_json::json;
 use super::turns::Ending;
 use super::{Commit, audit_entries, key};
 use crate::rows::Stored;
-use crate::{HostState, Refusal, SlotUse, TurnStatus};
+use crate::{HostState, Refusal, SlotUse, StoreError, TurnStatus};
 
 /// The reason in the last event of a turn whose host was lost.
 const HOST_LOST: &str = "host_lost";
@@ -73,23 +73,28 @@ impl Commit<'_> {
         let message = format!("host `{host}` was declared lost");
         let withdrawn = Decision::withdrawal(&message);
         for approval in self.rows.pending_approvals_of_host(host)? {
-            self.resolve_if_pending(approval, ApprovalStatus::Withdrawn, &withdrawn)?;
+            skip_unusable(self.resolve_if_pending(approval, ApprovalStatus::Withdrawn, &withdrawn))?;
         }
         for run in self.rows.open_runs_of_host(host)? {
-            self.end_run(run, &json!({"reason": HOST_LOST}))?;
+            skip_unusable(self.end_run(run, &json!({"reason": HOST_LOST})))?;
         }
         for session in self.rows.sessions_of_host(host)? {
-            let turn = self.session(session)?.latest_turn;
-            let last = Event::Error {
-                message: message.clone(),
-                reason: Some(HOST_LOST.to_owned()),
-                stderr: Vec::new(),
-            };
-            let (status, summary) = (TurnStatus::Failed, Some(message.as_str()));
-            self.end_turn(key(session, turn), &Ending { status, last: &last, summary, cost_usd: 0.0 })?;
-            self.shrink_grants(session)?;
+            skip_unusable(self.fail_turn(session, &message))?;
+            skip_unusable(self.shrink_grants(session))?;
         }
         Ok(())
+    }
+
+    /// Ends the running turn of a session of a lost host.
+    fn fail_turn(&mut self, session: SessionId, message: &str) -> Stored<()> {
+        let turn = self.session(session)?.latest_turn;
+        let last = Event::Error {
+            message: message.to_owned(),
+            reason: Some(HOST_LOST.to_owned()),
+            stderr: Vec::new(),
+        };
+        let (status, summary) = (TurnStatus::Failed, Some(message));
+        self.end_turn(key(session, turn), &Ending { status, last: &last, summary, cost_usd: 0.0 })
     }
 
     /// Reduces the grants of a session to what is used and reserved.
@@ -103,5 +108,17 @@ impl Commit<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// One row that a host has stored so that it cannot be read, or that does not fit the others, must not keep the host from being declared lost. The
+/// host is fenced, so nothing of it goes on in any case.
+fn skip_unusable<T>(step: Stored<T>) -> Stored<()> {
+    match step {
+        Err(error @ (StoreError::Unusable(_) | StoreError::Refused(_))) => {
+            tracing::error!(%error, "something of a lost host stays as it is");
+            Ok(())
+        }
+        step => step.map(drop),
     }
 }

@@ -11,8 +11,10 @@ use crate::StoreError;
 
 /// The content of a file whose operator has accepted that commits were lost.
 const ACCEPTED: &str = "accepted";
-/// The content of a file whose hub has noticed that the database has lost commits of other hosts. Their next commits would hide it.
+/// The content of a file whose hub has noticed that the database has lost commits. The next commits would hide it.
 const LOST: &str = "lost";
+/// The length of each content, with spaces at its end.
+const WIDTH: usize = 41;
 
 /// The file.
 #[derive(Debug)]
@@ -34,7 +36,7 @@ pub(super) struct Counts {
 pub(super) enum Counted {
     /// At least these transactions were committed.
     AtLeast(Counts),
-    /// The database has lost commits of other hosts.
+    /// The database has lost commits.
     Lost,
     /// Whatever the database has is accepted.
     Anything,
@@ -70,7 +72,7 @@ impl CommitCount {
         self.replace(ACCEPTED)
     }
 
-    /// Notes that the database has lost commits of other hosts, until the operator accepts it.
+    /// Notes that the database has lost commits, until the operator accepts it.
     pub(super) fn set_lost(&self) {
         if let Err(error) = self.replace(LOST) {
             tracing::warn!(%error, "cannot store that the database has lost commits; it may not be noticed after a restart");
@@ -78,15 +80,18 @@ impl CommitCount {
     }
 
     fn replace(&self, content: &str) -> io::Result<()> {
-        self.file.set_len(0)?;
-        self.file.write_all_at(content.as_bytes(), 0)?;
+        self.write(content)?;
         self.file.sync_all()
+    }
+
+    /// Overwrites all of the old content at once: a hub that is killed leaves the one or the other.
+    fn write(&self, content: &str) -> io::Result<()> {
+        self.file.write_all_at(format!("{content:<WIDTH$}\n").as_bytes(), 0)
     }
 
     /// Stores the numbers.
     pub(super) fn set(&self, Counts { own, seen }: Counts) {
-        // Fixed width, so it overwrites all of the old content.
-        if let Err(error) = self.file.write_all_at(format!("{own:020} {seen:020}\n").as_bytes(), 0) {
+        if let Err(error) = self.write(&format!("{own:020} {seen:020}")) {
             tracing::warn!(%error, "cannot store the number of commits; lost commits may not be noticed after a restart");
         }
     }

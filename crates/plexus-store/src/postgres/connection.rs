@@ -273,8 +273,8 @@ impl Database for PgConnection {
         Ok(())
     }
 
-    fn found_by_begin(&self) -> Option<Known> {
-        self.transaction.borrow().found.clone()
+    fn update_known(&self, known: &mut Known) {
+        self.transaction.borrow().update(known);
     }
 
     fn log(&self, committed: &mut dyn Iterator<Item = &Committed>) -> Stored<()> {

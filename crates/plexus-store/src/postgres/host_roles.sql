@@ -1,55 +1,47 @@
 -- Hosts with a role of their own, "runners" (docs/design/36-a-role-for-each-host.md). The owner of the schema bypasses all policies below, so nothing changes for
 -- hubs that use its role. Functions that execute with the rights of the owner search `pg_temp` last: a runner can create temporary tables.
+--
+-- Each upgrade of the schema executes this file: it replaces what an earlier version has created. The tables are in migrations/0004.sql.
 
-CREATE TABLE host_roles (
-    role       TEXT PRIMARY KEY,
-    host       TEXT COLLATE "C" NOT NULL UNIQUE,
-    -- Since when the role can do nothing but read the state of hosts.
-    stopped_at BIGINT
-);
-
--- The sessions of other hosts above the sessions of a runner: it counts what its sessions use in the budgets of these.
-CREATE TABLE host_ancestors (
-    host    TEXT NOT NULL,
-    session TEXT NOT NULL REFERENCES sessions (id),
-    PRIMARY KEY (host, session)
-);
-
--- The host whose runner has written the entry; NULL for hubs with the role of the owner.
-ALTER TABLE audit ADD COLUMN host TEXT;
-
--- What a runner needs of the rows that it cannot read.
-CREATE VIEW audit_tail AS SELECT number, hash FROM audit WHERE number = (SELECT max(number) FROM audit);
-CREATE VIEW tree_numbers AS SELECT ordinal FROM trees;
-CREATE VIEW event_numbers AS SELECT session, turn, seq FROM events;
+DO $$
+DECLARE
+    earlier RECORD;
+BEGIN
+    FOR earlier IN SELECT tablename, policyname FROM pg_policies WHERE schemaname = 'plexus' LOOP
+        EXECUTE format('DROP POLICY %I ON %I', earlier.policyname, earlier.tablename);
+    END LOOP;
+END
+$$;
+-- Its parameters have changed.
+DROP FUNCTION IF EXISTS is_budget_event(TEXT, TEXT);
 
 -- The host of the runner that is connected; NULL for the owner, and for a role that is stopped.
-CREATE FUNCTION own_host() RETURNS TEXT LANGUAGE sql STABLE SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
+CREATE OR REPLACE FUNCTION own_host() RETURNS TEXT LANGUAGE sql STABLE SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
     SELECT host FROM host_roles WHERE role = session_user AND stopped_at IS NULL
 $$;
 
 -- The host of the role that is connected, also if the role is stopped; NULL for the owner.
-CREATE FUNCTION host_of_role() RETURNS TEXT LANGUAGE sql STABLE SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
+CREATE OR REPLACE FUNCTION host_of_role() RETURNS TEXT LANGUAGE sql STABLE SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
     SELECT host FROM host_roles WHERE role = session_user
 $$;
 
-CREATE FUNCTION is_own(session TEXT) RETURNS BOOLEAN LANGUAGE sql STABLE SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
+CREATE OR REPLACE FUNCTION is_own(session TEXT) RETURNS BOOLEAN LANGUAGE sql STABLE SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
     SELECT EXISTS (SELECT 1 FROM sessions s JOIN host_roles r ON r.host = s.host
         WHERE s.id = $1 AND r.role = session_user AND r.stopped_at IS NULL)
 $$;
 
-CREATE FUNCTION is_above_own(session TEXT) RETURNS BOOLEAN LANGUAGE sql STABLE SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
+CREATE OR REPLACE FUNCTION is_above_own(session TEXT) RETURNS BOOLEAN LANGUAGE sql STABLE SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
     SELECT EXISTS (SELECT 1 FROM host_ancestors a JOIN host_roles r ON r.host = a.host
         WHERE a.session = $1 AND r.role = session_user AND r.stopped_at IS NULL)
 $$;
 
 -- A tree belongs to the host of its sessions. A tree without sessions is being created.
-CREATE FUNCTION is_own_tree(tree TEXT) RETURNS BOOLEAN LANGUAGE sql STABLE SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
+CREATE OR REPLACE FUNCTION is_own_tree(tree TEXT) RETURNS BOOLEAN LANGUAGE sql STABLE SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
     SELECT own_host() IS NOT NULL AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.tree = $1 AND s.host IS DISTINCT FROM own_host())
 $$;
 
 -- Whether these nodes are in the tree: hubs of the owner read the conversations of a runner from node to node.
-CREATE FUNCTION are_in_tree(tree TEXT, ids TEXT[], ordinals BIGINT[]) RETURNS BOOLEAN LANGUAGE sql STABLE SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
+CREATE OR REPLACE FUNCTION are_in_tree(tree TEXT, ids TEXT[], ordinals BIGINT[]) RETURNS BOOLEAN LANGUAGE sql STABLE SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
     SELECT NOT EXISTS (SELECT 1 FROM unnest($2) AS given (node) WHERE given.node IS NOT NULL
             AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = given.node AND n.tree = $1))
         AND NOT EXISTS (SELECT 1 FROM unnest($3) AS given (node) WHERE given.node IS NOT NULL
@@ -57,17 +49,17 @@ CREATE FUNCTION are_in_tree(tree TEXT, ids TEXT[], ordinals BIGINT[]) RETURNS BO
 $$;
 
 -- The parent of a session, if that is a session.
-CREATE FUNCTION parent_in(answers_to TEXT) RETURNS TEXT LANGUAGE sql IMMUTABLE SET search_path = pg_catalog AS $$
+CREATE OR REPLACE FUNCTION parent_in(answers_to TEXT) RETURNS TEXT LANGUAGE sql IMMUTABLE SET search_path = pg_catalog AS $$
     SELECT CASE WHEN $1::json ->> 'kind' = 'session' THEN $1::json ->> 'id' END
 $$;
 
 -- The key of an addressee.
-CREATE FUNCTION key_in(addressee JSON) RETURNS TEXT LANGUAGE sql IMMUTABLE SET search_path = pg_catalog AS $$
+CREATE OR REPLACE FUNCTION key_in(addressee JSON) RETURNS TEXT LANGUAGE sql IMMUTABLE SET search_path = pg_catalog AS $$
     SELECT CASE $1 ->> 'kind' WHEN 'operator' THEN 'operator' WHEN 'session' THEN 'session:' || ($1 ->> 'id') WHEN 'parent' THEN 'parent:' || ($1 ->> 'id') END
 $$;
 
 -- Whether this addressee is above the session.
-CREATE FUNCTION may_address(session TEXT, addressee TEXT) RETURNS BOOLEAN LANGUAGE sql STABLE SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
+CREATE OR REPLACE FUNCTION may_address(session TEXT, addressee TEXT) RETURNS BOOLEAN LANGUAGE sql STABLE SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
     WITH RECURSIVE above (answers_to, depth) AS (
         SELECT s.answers_to, 1 FROM sessions s WHERE s.id = $1
         UNION ALL
@@ -77,12 +69,12 @@ CREATE FUNCTION may_address(session TEXT, addressee TEXT) RETURNS BOOLEAN LANGUA
 $$;
 
 -- Whether a runner may use this approval of another host: one for the budget of a session above its own ones.
-CREATE FUNCTION is_budget_above(session TEXT, tool_use_id TEXT) RETURNS BOOLEAN LANGUAGE sql STABLE SET search_path = plexus, pg_temp AS $$
+CREATE OR REPLACE FUNCTION is_budget_above(session TEXT, tool_use_id TEXT) RETURNS BOOLEAN LANGUAGE sql STABLE SET search_path = plexus, pg_temp AS $$
     SELECT starts_with($2, 'budget:') AND is_above_own($1)
 $$;
 
 -- Hubs act on the session, the call, the kind and the addressee that the text of an approval names. No rule allows a budget approval.
-CREATE FUNCTION names_approval(question TEXT, id TEXT, session TEXT, tool_use_id TEXT, asked_of TEXT) RETURNS BOOLEAN LANGUAGE sql IMMUTABLE SET search_path = plexus, pg_temp AS $$
+CREATE OR REPLACE FUNCTION names_approval(question TEXT, id TEXT, session TEXT, tool_use_id TEXT, asked_of TEXT) RETURNS BOOLEAN LANGUAGE sql IMMUTABLE SET search_path = plexus, pg_temp AS $$
     SELECT $1::json ->> 'id' = $2 AND $1::json ->> 'session_id' = $3 AND $1::json ->> 'tool_use_id' = $4
         AND key_in($1::json -> 'asked_of') = $5
         AND CASE WHEN starts_with($4, 'budget:') THEN $1::json ->> 'kind' = 'budget' AND $1::json ->> 'tool_name' = 'budget' AND $1::json ->> 'beyond_rules' = 'true'
@@ -92,7 +84,7 @@ $$;
 
 -- Whether an event of another host's session says what a runner has done with a budget approval of that session.
 -- It has the next number of its turn: a larger one would leave no numbers for the events of that session.
-CREATE FUNCTION is_budget_event(session TEXT, turn BIGINT, seq BIGINT, event TEXT) RETURNS BOOLEAN LANGUAGE sql STABLE SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
+CREATE OR REPLACE FUNCTION is_budget_event(session TEXT, turn BIGINT, seq BIGINT, event TEXT) RETURNS BOOLEAN LANGUAGE sql STABLE SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
     SELECT is_above_own($1) AND EXISTS (SELECT 1 FROM approvals a
         WHERE a.id = $4::json ->> 'approval_id' AND a.session = $1 AND a.turn = $2 AND starts_with(a.tool_use_id, 'budget:')
         AND a.tool_use_id = $4::json ->> 'tool_use_id'
@@ -103,12 +95,12 @@ CREATE FUNCTION is_budget_event(session TEXT, turn BIGINT, seq BIGINT, event TEX
 $$;
 
 -- The feed entries of another host's session that a runner may write and read: its budget approvals, and that its budget is low.
-CREATE FUNCTION is_budget_entry(session TEXT, kind TEXT, data TEXT) RETURNS BOOLEAN LANGUAGE sql STABLE SET search_path = plexus, pg_temp AS $$
+CREATE OR REPLACE FUNCTION is_budget_entry(session TEXT, kind TEXT, data TEXT) RETURNS BOOLEAN LANGUAGE sql STABLE SET search_path = plexus, pg_temp AS $$
     SELECT is_above_own($1) AND ($2 IN ('asked', 'resolved') OR $2 = 'notice' AND $3::json ->> 'type' = 'budget')
 $$;
 
 -- Whether a runner may write this feed entry. An approval is requested in the feed before it is created.
-CREATE FUNCTION may_notify(session TEXT, kind TEXT, approval TEXT, data TEXT) RETURNS BOOLEAN LANGUAGE sql STABLE SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
+CREATE OR REPLACE FUNCTION may_notify(session TEXT, kind TEXT, approval TEXT, data TEXT) RETURNS BOOLEAN LANGUAGE sql STABLE SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
     SELECT CASE
         WHEN is_own($1) THEN NOT EXISTS (SELECT 1 FROM approvals a WHERE a.id = $3 AND a.session <> $1)
         WHEN NOT is_budget_entry($1, $2, $4) THEN FALSE
@@ -120,7 +112,7 @@ $$;
 
 -- Whether a session of this host may answer to this parent: one of its own sessions, an agent outside the hubs that has no sessions on other hosts, or one that
 -- creates a session here with a command that is open.
-CREATE FUNCTION may_answer_to(answers_to TEXT) RETURNS BOOLEAN LANGUAGE sql STABLE SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
+CREATE OR REPLACE FUNCTION may_answer_to(answers_to TEXT) RETURNS BOOLEAN LANGUAGE sql STABLE SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
     SELECT CASE $1::json ->> 'kind'
         WHEN 'operator' THEN TRUE
         WHEN 'session' THEN is_own($1::json ->> 'id')
@@ -134,7 +126,7 @@ $$;
 
 -- The hub of a host starts. The only way in which a runner raises its epoch, or takes part again after it was declared lost; the audit log has an entry
 -- of the hub that has admitted it again.
-CREATE FUNCTION join_host(name TEXT, machine TEXT, version TEXT, state TEXT, first_commit TEXT) RETURNS VOID
+CREATE OR REPLACE FUNCTION join_host(name TEXT, machine TEXT, version TEXT, state TEXT, first_commit TEXT) RETURNS VOID
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
 DECLARE
     before TEXT := (SELECT h.state FROM hosts h WHERE h.name = $1);
@@ -160,9 +152,13 @@ END
 $$;
 REVOKE ALL ON FUNCTION join_host FROM PUBLIC;
 
--- Both count in a row that a runner cannot change.
+-- Both count in a row that a runner cannot change. A hub counts in its memory during a transaction, so nothing is numbered without the lock of writers: a hub has
+-- it, and a program that uses the role of a runner waits for it here.
 CREATE OR REPLACE FUNCTION number_feed_entry() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
 BEGIN
+    IF session_user <> current_user THEN
+        PERFORM 1 FROM writer FOR UPDATE;
+    END IF;
     UPDATE feed_head SET number = number + 1 RETURNING number INTO NEW.number;
     RETURN NEW;
 END
@@ -178,7 +174,7 @@ END
 $$;
 
 -- An entry of a runner continues the chain, can be read by `audit.verify`, and is about its own host.
-CREATE FUNCTION check_audit_entry() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
+CREATE OR REPLACE FUNCTION check_audit_entry() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
 DECLARE
     me TEXT := own_host();
     said JSON := NEW.entry::json;
@@ -186,6 +182,7 @@ DECLARE
     uuid CONSTANT TEXT := '^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$';
     head RECORD;
 BEGIN
+    PERFORM 1 FROM writer FOR UPDATE;
     SELECT number, hash INTO head FROM audit_tail;
     IF NOT FOUND THEN
         SELECT 0 AS number, repeat('0', 64) AS hash INTO head;
@@ -225,7 +222,7 @@ END
 $$;
 
 -- A runner counts in the budgets above its sessions what these use and reserve. It cannot raise such a budget, nor release what others use or reserve.
-CREATE FUNCTION check_budget() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
+CREATE OR REPLACE FUNCTION check_budget() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
 DECLARE
     before budgets%ROWTYPE;
     reserved BIGINT;
@@ -255,14 +252,14 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION refuse_renumbering() RETURNS TRIGGER LANGUAGE plpgsql SET search_path = plexus, pg_temp AS $$
+CREATE OR REPLACE FUNCTION refuse_renumbering() RETURNS TRIGGER LANGUAGE plpgsql SET search_path = plexus, pg_temp AS $$
 BEGIN
     RAISE EXCEPTION 'transactions are numbered without gaps' USING ERRCODE = '42501';
 END
 $$;
 
 -- A runner cannot take the numbers that others need next, nor keep a record for ever.
-CREATE FUNCTION check_number() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
+CREATE OR REPLACE FUNCTION check_number() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
 DECLARE
     is_next BOOLEAN;
 BEGIN
@@ -288,12 +285,12 @@ REVOKE EXECUTE ON FUNCTION number_feed_entry(), count_audit_entry(), check_audit
 -- The conditions keep the owner from calling the functions.
 DO $$
 BEGIN
-    EXECUTE format('CREATE TRIGGER commit_of_runner BEFORE INSERT ON commits FOR EACH ROW WHEN (current_user <> %L) EXECUTE FUNCTION check_number()', current_user);
-    EXECUTE format('CREATE TRIGGER tree_of_runner BEFORE INSERT ON trees FOR EACH ROW WHEN (current_user <> %L) EXECUTE FUNCTION check_number()', current_user);
-    EXECUTE format('CREATE TRIGGER approval_of_runner BEFORE INSERT OR UPDATE ON approvals FOR EACH ROW WHEN (current_user <> %L) EXECUTE FUNCTION check_number()', current_user);
-    EXECUTE format('CREATE TRIGGER audit_of_runner BEFORE INSERT ON audit FOR EACH ROW WHEN (current_user <> %L) EXECUTE FUNCTION check_audit_entry()', current_user);
-    EXECUTE format('CREATE TRIGGER budget_of_runner BEFORE INSERT OR UPDATE ON budgets FOR EACH ROW WHEN (current_user <> %L) EXECUTE FUNCTION check_budget()', current_user);
-    EXECUTE format('CREATE TRIGGER writer_of_runner BEFORE UPDATE ON writer FOR EACH ROW WHEN (current_user <> %L AND NEW.number <> OLD.number + 1)
+    EXECUTE format('CREATE OR REPLACE TRIGGER commit_of_runner BEFORE INSERT ON commits FOR EACH ROW WHEN (current_user <> %L) EXECUTE FUNCTION check_number()', current_user);
+    EXECUTE format('CREATE OR REPLACE TRIGGER tree_of_runner BEFORE INSERT ON trees FOR EACH ROW WHEN (current_user <> %L) EXECUTE FUNCTION check_number()', current_user);
+    EXECUTE format('CREATE OR REPLACE TRIGGER approval_of_runner BEFORE INSERT OR UPDATE ON approvals FOR EACH ROW WHEN (current_user <> %L) EXECUTE FUNCTION check_number()', current_user);
+    EXECUTE format('CREATE OR REPLACE TRIGGER audit_of_runner BEFORE INSERT ON audit FOR EACH ROW WHEN (current_user <> %L) EXECUTE FUNCTION check_audit_entry()', current_user);
+    EXECUTE format('CREATE OR REPLACE TRIGGER budget_of_runner BEFORE INSERT OR UPDATE ON budgets FOR EACH ROW WHEN (current_user <> %L) EXECUTE FUNCTION check_budget()', current_user);
+    EXECUTE format('CREATE OR REPLACE TRIGGER writer_of_runner BEFORE UPDATE ON writer FOR EACH ROW WHEN (current_user <> %L AND NEW.number <> OLD.number + 1)
         EXECUTE FUNCTION refuse_renumbering()', current_user);
 END
 $$;
@@ -378,7 +375,7 @@ CREATE POLICY own ON audit FOR SELECT USING (is_own(session));
 CREATE POLICY written ON audit FOR INSERT WITH CHECK (host = (SELECT own_host()));
 
 -- Everything that a runner may do with tables; policies and triggers limit it to rows. Columns that number rows have their default.
-CREATE FUNCTION grant_to_runner(role TEXT) RETURNS VOID LANGUAGE plpgsql SET search_path = plexus, pg_temp AS $$
+CREATE OR REPLACE FUNCTION grant_to_runner(role TEXT) RETURNS VOID LANGUAGE plpgsql SET search_path = plexus, pg_temp AS $$
 BEGIN
     EXECUTE format('GRANT USAGE ON SCHEMA plexus, plexus_host TO %I', $1);
     EXECUTE format('GRANT SELECT, INSERT, UPDATE ON plexus_host.sessions TO %I', $1);
@@ -412,7 +409,7 @@ END
 $$;
 
 -- Leaves the role only what its hub needs to find out that it was stopped.
-CREATE FUNCTION stop_runner(role TEXT) RETURNS VOID LANGUAGE plpgsql SET search_path = plexus, pg_temp AS $$
+CREATE OR REPLACE FUNCTION stop_runner(role TEXT) RETURNS VOID LANGUAGE plpgsql SET search_path = plexus, pg_temp AS $$
 BEGIN
     UPDATE host_roles r SET stopped_at = (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT WHERE r.role = $1 AND stopped_at IS NULL;
     EXECUTE format('REVOKE ALL ON ALL TABLES IN SCHEMA plexus, plexus_host FROM %I', $1);

@@ -18,6 +18,16 @@ CREATE OR REPLACE VIEW plexus_host.sessions AS
         CASE WHEN s.host = o.host THEN s.title END AS title, s.archived_at, s.host
     FROM plexus.sessions s, (SELECT plexus.own_host() AS host OFFSET 0) o WHERE o.host IS NOT NULL;
 
+-- Other hubs find sessions by their ids and names. The view above fails for all other runners if a configuration is no JSON.
+CREATE OR REPLACE FUNCTION plexus.check_session(id TEXT, name TEXT, config TEXT) RETURNS VOID LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+BEGIN
+    IF id !~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' OR name !~ '^[A-Za-z0-9._-]{1,64}$' OR id IS NULL OR name IS NULL THEN
+        RAISE EXCEPTION 'a session needs a UUID as its id, and a name of 1 to 64 letters, digits, `-`, `_` or `.`' USING ERRCODE = '22023';
+    END IF;
+    PERFORM config::JSON;
+END
+$$;
+
 CREATE OR REPLACE FUNCTION plexus.insert_session() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
 DECLARE
     above TEXT := parent_in(NEW.answers_to);
@@ -26,8 +36,7 @@ BEGIN
         OR NOT are_in_tree(NEW.tree, ARRAY[NEW.head, NEW.beginning], NULL) THEN
         RAISE EXCEPTION 'this host cannot create this session: it is of another host, or below a session that has not asked for it' USING ERRCODE = '42501';
     END IF;
-    -- The view above fails for all other runners if a configuration is no JSON.
-    PERFORM NEW.id::UUID, NEW.config::JSON;
+    PERFORM plexus.check_session(NEW.id, NEW.name, NEW.config);
     INSERT INTO sessions (id, name, answers_to, config, tree, head, beginning, created_at, host)
     VALUES (NEW.id, NEW.name, NEW.answers_to, NEW.config, NEW.tree, NEW.head, NEW.beginning, NEW.created_at, NEW.host);
     INSERT INTO host_ancestors
@@ -50,7 +59,7 @@ BEGIN
             OR NOT are_in_tree(NEW.tree, ARRAY[NEW.head, NEW.beginning], NULL) THEN
             RAISE EXCEPTION 'a session stays what and where it is' USING ERRCODE = '42501';
         END IF;
-        PERFORM NEW.config::JSON;
+        PERFORM plexus.check_session(NEW.id, NEW.name, NEW.config);
         UPDATE sessions SET name = NEW.name, config = NEW.config, head = NEW.head, beginning = NEW.beginning, latest_turn = NEW.latest_turn,
             latest_run = NEW.latest_run, deleted_at = NEW.deleted_at, cost_usd = NEW.cost_usd, woken_to = NEW.woken_to, title = NEW.title,
             archived_at = NEW.archived_at

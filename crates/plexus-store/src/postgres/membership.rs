@@ -57,10 +57,17 @@ struct Last {
     committed_number: Option<u64>,
     /// How many this host has committed, and the last one of any host that this hub has seen.
     counts: Counts,
-    /// Whether the database has lost commits of this host.
-    are_lost: bool,
-    /// Whether it has lost commits of other hosts. Later commits do not change this.
-    others_are_lost: bool,
+    loss: Loss,
+}
+
+/// The commits that the database has lost, of those that this hub had made or seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Loss {
+    Nothing,
+    /// The last commit of this host. It can come back with another failover.
+    OwnLast,
+    /// This hub holds all changes, whatever the database has later. The next hub continues if the operator accepts the loss.
+    Held,
 }
 
 /// A transaction that writes.
@@ -72,8 +79,10 @@ pub(super) struct WriteTransaction {
     recorded: bool,
     /// How many transactions the host has committed with it.
     count: u64,
-    /// What it has found when it began, unless the transaction before it was of this hub too.
-    pub(super) found: Option<Known>,
+    /// Whether no other hub has committed since the last transaction of this one.
+    follows_own: bool,
+    /// What it has found when it began.
+    found: Known,
 }
 
 /// What a transaction reads when it has the lock.
@@ -88,6 +97,19 @@ struct Begun {
 impl WriteTransaction {
     pub(super) fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Replaces what others may have changed before this transaction began. Some of it a runner can change without a commit that has a number.
+    pub(super) fn update(&self, known: &mut Known) {
+        let mut found = self.found.clone();
+        if self.follows_own {
+            found.rules_version = known.rules_version;
+            // If the last entry was rewritten, the log shows it: it breaks at the next entry.
+            let is_last =
+                |head: &AuditHead| found.audit_head.as_ref().is_some_and(|other| other.number <= head.number);
+            found.audit_head = known.audit_head.take().filter(is_last).or(found.audit_head);
+        }
+        *known = found;
     }
 
     /// The transaction is recorded for other hubs.
@@ -146,7 +168,7 @@ impl Membership {
                 own = commits;
                 (epoch + 1, is_complete.then_some(last_commit))
             }
-            None if matches!(counted, Counted::AtLeast(Counts { own: 1.., .. })) => {
+            None if !matches!(counted, Counted::AtLeast(Counts { own: 0, .. })) => {
                 return Err(StoreError::Unusable(format!(
                     "the database does not know host `{name}`, which has stored its state in a database before: this one was restored from a \
                      backup that is older than the host, or is another one. Use the right database, or another data directory"
@@ -160,16 +182,14 @@ impl Membership {
             }
         };
         capacity::store(database, &host.name, &host.capacity)?;
-        let are_lost = committed_id.is_none();
+        let loss = if committed_id.is_some() { Loss::Nothing } else { Loss::Held };
+        if loss == Loss::Held {
+            // Later commits of other hosts would hide it from the next hub.
+            count.set_lost();
+        }
         let counts = Counts { own, seen: number };
-        let last = Mutex::new(Last {
-            committed_id,
-            uncertain_id: None,
-            committed_number: None,
-            counts,
-            are_lost,
-            others_are_lost: false,
-        });
+        let last =
+            Mutex::new(Last { committed_id, uncertain_id: None, committed_number: None, counts, loss });
         Ok(Self { host: host.name.clone(), epoch, last, count })
     }
 
@@ -177,7 +197,7 @@ impl Membership {
     pub(super) fn fence(&self, database: &dyn Database) -> Stored<WriteTransaction> {
         let id = Uuid::new_v4().to_string();
         let seen = self.seen();
-        if self.last().others_are_lost {
+        if self.last().loss == Loss::Held {
             return Err(lost_commits());
         }
         database.queue(LOCK_WRITER, &[])?;
@@ -200,21 +220,37 @@ impl Membership {
         if let Some(Begun { number, .. }) = begun {
             self.saw(number, seen);
         }
-        if let Some(Begun { number, count, found }) = begun.filter(|_| !self.last().others_are_lost) {
-            self.last().are_lost = false;
-            let found = (last_number != Some(number)).then_some(found);
-            return Ok(WriteTransaction { id, number, recorded: false, count, found });
+        if let Some(Begun { number, count, found }) = begun
+            && self.may_continue()
+        {
+            let follows_own = last_number == Some(number);
+            return Ok(WriteTransaction { id, number, recorded: false, count, follows_own, found });
         }
         let current = state(database, &self.host)?;
         // A database with an earlier epoch was restored from a backup of that time.
-        let are_lost = current.as_ref().is_none_or(|row| row.epoch <= self.epoch && !row.state.is_fenced());
-        self.last().are_lost |= are_lost;
-        Err(match are_lost {
-            true => lost_commits(),
-            false => StoreError::Unavailable(format!(
-                "host `{name}` was declared lost, another hub has replaced this one, or this Plexus is too old for the database"
-            )),
-        })
+        if current.is_none_or(|state| state.epoch <= self.epoch && !state.state.is_fenced()) {
+            self.lost_own_last();
+            return Err(lost_commits());
+        }
+        Err(StoreError::Unavailable(format!(
+            "host `{name}` was declared lost, another hub has replaced this one, or this Plexus is too old for the database"
+        )))
+    }
+
+    /// The database has the last commit of this host. Returns whether the hub may write.
+    fn may_continue(&self) -> bool {
+        let mut last = self.last();
+        if last.loss == Loss::OwnLast {
+            last.loss = Loss::Nothing;
+        }
+        last.loss == Loss::Nothing
+    }
+
+    fn lost_own_last(&self) {
+        let mut last = self.last();
+        if last.loss == Loss::Nothing {
+            last.loss = Loss::OwnLast;
+        }
     }
 
     /// This transaction is committed.
@@ -227,7 +263,14 @@ impl Membership {
         if transaction.recorded {
             last.committed_number = Some(transaction.number);
         }
-        self.count.set(last.counts);
+        self.store_counts(&last);
+    }
+
+    /// Stores what the database must have. While it has lost commits, the file keeps what shows the loss.
+    fn store_counts(&self, last: &Last) {
+        if last.loss == Loss::Nothing {
+            self.count.set(last.counts);
+        }
     }
 
     /// The number of the last transaction of any host that this hub has seen.
@@ -239,12 +282,12 @@ impl Membership {
     /// has fewer, it has lost commits of another host: this hub may have acted on them.
     pub(super) fn saw(&self, number: u64, before: u64) {
         let mut last = self.last();
-        if number < before && !last.others_are_lost {
-            last.others_are_lost = true;
+        if number < before && last.loss != Loss::Held {
+            last.loss = Loss::Held;
             self.count.set_lost();
-        } else if number > last.counts.seen && !last.others_are_lost {
+        } else if number > last.counts.seen {
             last.counts.seen = number;
-            self.count.set(last.counts);
+            self.store_counts(&last);
         }
     }
 
@@ -281,12 +324,13 @@ impl Membership {
 
     /// Whether the database has lost commits, of this host or others. Then this hub holds all changes.
     pub(super) fn has_lost_commits(&self) -> bool {
-        let last = self.last();
-        last.are_lost || last.others_are_lost
+        self.last().loss != Loss::Nothing
     }
 
-    /// Lets the next hub of this host continue with the state that the database has.
+    /// Lets the next hub of this host continue with the state that the database has. This one writes nothing more, also not to the file.
     pub(super) fn accept_rollback(&self) -> Result<(), StoreError> {
+        let mut last = self.last();
+        last.loss = Loss::Held;
         self.count.accept_anything().map_err(|error| {
             StoreError::Unavailable(format!("cannot store that lost commits are accepted: {error}"))
         })

@@ -24,7 +24,8 @@ const THIS: Release = Release {
         include_str!("schema.sql"),
         include_str!("migrations/0002.sql"),
         include_str!("migrations/0003.sql"),
-        include_str!("host_roles.sql"),
+        include_str!("migrations/0004.sql"),
+        include_str!("migrations/0005.sql"),
     ],
     // No release has used PostgreSQL yet. When one is made, this becomes its version.
     oldest: 1,
@@ -34,6 +35,8 @@ const THIS: Release = Release {
 /// The version of the schema that this release was written for.
 pub(super) const VERSION: u64 = THIS.version();
 
+/// Replaces the rights of hosts with a role of their own, after the steps.
+const HOST_ROLES: &str = include_str!("host_roles.sql");
 /// Creates or replaces the view of sessions for hosts with a role of their own.
 pub(super) const HOST_VIEW: &str = include_str!("host_view.sql");
 
@@ -111,6 +114,7 @@ impl Release {
         for step in self.steps.iter().skip(usize::try_from(version).unwrap_or(usize::MAX)) {
             connection.batch(step)?;
         }
+        connection.batch(HOST_ROLES)?;
         if database.value::<bool>("SELECT to_regnamespace('plexus_host') IS NOT NULL", ())? {
             connection.batch(HOST_VIEW)?;
         }
@@ -171,12 +175,20 @@ mod tests {
     const LATER: &str = "ALTER TABLE hosts ADD COLUMN later TEXT";
     const LATER_STILL: &str = "ALTER TABLE hosts ADD COLUMN later_still TEXT";
     const NEXT: Release = Release {
-        steps: &[THIS.steps[0], THIS.steps[1], THIS.steps[2], THIS.steps[3], LATER],
+        steps: &[THIS.steps[0], THIS.steps[1], THIS.steps[2], THIS.steps[3], THIS.steps[4], LATER],
         oldest: VERSION,
         plexus: "next",
     };
     const AFTER_NEXT: Release = Release {
-        steps: &[THIS.steps[0], THIS.steps[1], THIS.steps[2], THIS.steps[3], LATER, LATER_STILL],
+        steps: &[
+            THIS.steps[0],
+            THIS.steps[1],
+            THIS.steps[2],
+            THIS.steps[3],
+            THIS.steps[4],
+            LATER,
+            LATER_STILL,
+        ],
         oldest: VERSION + 1,
         plexus: "after-next",
     };
@@ -230,6 +242,35 @@ mod tests {
     }
 
     #[test]
+    fn an_upgrade_replaces_the_rights_of_runners() {
+        let Some(connection) = connection("an_upgrade_replaces_the_rights_of_runners") else { return };
+        migrate(&connection).unwrap();
+        let before = rights(&connection);
+        // A policy and a function of another version, and a table without one of its policies.
+        connection
+            .batch(
+                "CREATE POLICY former ON tokens USING (TRUE); DROP POLICY own ON audit; \
+                 CREATE OR REPLACE FUNCTION own_host() RETURNS TEXT LANGUAGE sql AS 'SELECT NULL'",
+            )
+            .unwrap();
+        assert_ne!(rights(&connection), before);
+        NEXT.migrate(&connection).unwrap();
+        assert_eq!(rights(&connection), before);
+    }
+
+    /// The policies and functions of the schema.
+    fn rights(connection: &PgConnection) -> String {
+        value(
+            connection,
+            "SELECT string_agg(it, E'\\n' ORDER BY it) FROM ( \
+             SELECT concat_ws(' ', tablename, policyname, cmd, qual, with_check) AS it FROM pg_policies WHERE schemaname = 'plexus' \
+             UNION ALL SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'plexus'::regnamespace \
+             UNION ALL SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal \
+             UNION ALL SELECT concat(relname, relrowsecurity) FROM pg_class WHERE relnamespace = 'plexus'::regnamespace AND relkind = 'r') AS rights",
+        )
+    }
+
+    #[test]
     fn a_hub_goes_on_with_the_schema_of_the_next_release_and_not_of_a_later_one() {
         let Some(connection) =
             connection("a_hub_goes_on_with_the_schema_of_the_next_release_and_not_of_a_later_one")
@@ -248,7 +289,7 @@ mod tests {
         NEXT.migrate(&connection).unwrap();
         let refused = refusal(migrate(&connection));
         for part in
-            ["Plexus after-next", "store version 6", "this one has 4", "update Plexus on this machine"]
+            ["Plexus after-next", "store version 7", "this one has 5", "update Plexus on this machine"]
         {
             assert!(refused.contains(part), "{part}: {refused}");
         }

@@ -198,7 +198,7 @@ CREATE TABLE approvals (
     CHECK ((status = 'pending') = (decision IS NULL)),
     CHECK ((status = 'pending') = (resolved_at IS NULL))
 );
-CREATE UNIQUE INDEX approvals_living ON approvals (session, run, md5(tool_use_id), turn) WHERE settled_at IS NULL;
+CREATE UNIQUE INDEX approvals_living ON approvals (session, run, turn, md5(tool_use_id)) WHERE settled_at IS NULL;
 CREATE INDEX approvals_open ON approvals (number) WHERE status = 'pending';
 CREATE INDEX approvals_open_asked_of ON approvals (asked_of, number) WHERE status = 'pending';
 CREATE INDEX approvals_open_session ON approvals (session, number) WHERE status = 'pending';
@@ -227,7 +227,7 @@ CREATE TABLE calls (
     settled_at  BIGINT,
     summary     TEXT NOT NULL DEFAULT ''
 );
-CREATE INDEX calls_living ON calls (session, run, md5(tool_use_id)) WHERE settled_at IS NULL;
+CREATE INDEX calls_living ON calls (session, run) WHERE settled_at IS NULL;
 CREATE INDEX calls_at ON calls (at, session);
 
 CREATE TABLE permit_streams (

@@ -19,10 +19,8 @@ pub(crate) trait Database {
     /// Begins a transaction that writes. No other transaction writes until it has ended.
     fn begin(&self) -> Stored<()>;
 
-    /// What the transaction has found when it began, if another hub may have changed it since the last transaction of this store.
-    fn found_by_begin(&self) -> Option<Known> {
-        None
-    }
+    /// Replaces what others may have changed before the transaction began.
+    fn update_known(&self, _known: &mut Known) {}
 
     /// Commits the transaction.
     fn commit(&self) -> Result<(), CommitError>;

@@ -1,5 +1,5 @@
 //! The values that the writing thread caches between transactions. A failure clears the cache; `BEGIN` replaces it if another hub has committed since
-//! (`Database::found_by_begin`). The cache contains the head of the audit log, so a log that is rewritten under a running hub breaks at the next entry.
+//! (`Database::update_known`). The cache contains the head of the audit log, so a log that is rewritten under a running hub breaks at the next entry.
 
 use plexus_protocol::audit::AuditHead;
 

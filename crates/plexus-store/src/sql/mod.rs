@@ -20,7 +20,9 @@ mod store;
 mod timing;
 mod writer;
 
-pub(crate) use database::{ColumnRef, Columns, CommitError, Database, Dialect, EachRow, HostStatements, Row};
+pub(crate) use database::{
+    ColumnRef, Columns, CommitError, Database, Dialect, EachRow, HostStatements, Params, Row,
+};
 pub(crate) use known::Known;
 pub(crate) use rows::SqlRows;
 pub(crate) use search_index::{BATCH as INDEX_BATCH, Coverage, add_batch, each_searchable};

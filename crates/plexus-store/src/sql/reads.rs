@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::columns::{Json, Text, Word, int};
 use super::known::Known;
 use super::rows::SqlRows;
-use super::{ColumnRef, Database, Row, statements};
+use super::{ColumnRef, Database, Params, Row, statements};
 use crate::domain;
 use crate::page::Page;
 use crate::rows::Stored;
@@ -22,7 +22,17 @@ use crate::{
 };
 
 pub(crate) fn session(database: &dyn Database, id: SessionId) -> Stored<Option<SessionRow>> {
-    database.one(statements::SESSION, [Text(id)], session_row)
+    one_readable(database, statements::SESSION, [Text(id)], session_row)
+}
+
+/// The first row of a table to which several hosts contribute. One that cannot be read is missing here as in the lists, so that it stops no task.
+fn one_readable<T>(
+    database: &dyn Database,
+    sql: &'static str,
+    params: impl Params,
+    map: impl FnMut(&Row<'_>) -> Stored<T>,
+) -> Stored<Option<T>> {
+    Ok(database.readable(database.one(sql, params, map))?.flatten())
 }
 
 pub(crate) fn sessions_named(database: &dyn Database, name: &str) -> Stored<Vec<SessionRow>> {
@@ -40,8 +50,11 @@ pub(crate) fn sessions_with_state(database: &dyn Database) -> Stored<Vec<Session
     let place: HashMap<SessionId, usize> =
         sessions.iter().enumerate().map(|(i, session)| (session.row.id, i)).collect();
     let mut with = |row: &Row<'_>, add: &mut dyn FnMut(&mut SessionWithState) -> Stored<()>| {
-        let session = place.get(&row.get::<Text<_>>("session")?.0).and_then(|i| sessions.get_mut(*i));
-        database.readable(session.map_or(Ok(()), add))?;
+        let id: Stored<Text<SessionId>> = row.get("session");
+        database.readable(id.and_then(|Text(id)| {
+            let session = place.get(&id).and_then(|i| sessions.get_mut(*i));
+            session.map_or(Ok(()), &mut *add)
+        }))?;
         Ok(ControlFlow::Continue(()))
     };
     database.each(statements::OPEN_CALLS, (), |row| {
@@ -167,7 +180,7 @@ pub(crate) fn event_count(database: &dyn Database, session: SessionId, turn: u64
 }
 
 pub(crate) fn approval(database: &dyn Database, id: ApprovalId) -> Stored<Option<ApprovalRow>> {
-    database.one(statements::APPROVAL, [Text(id)], approval_row)
+    one_readable(database, statements::APPROVAL, [Text(id)], approval_row)
 }
 
 pub(crate) fn open_approvals(database: &dyn Database, which: &OpenFilter) -> Stored<Vec<ApprovalRow>> {
@@ -202,11 +215,34 @@ pub(crate) fn calls_without_result(database: &dyn Database, key: RunKey) -> Stor
 }
 
 pub(crate) fn feed(database: &dyn Database, to: &str, after: u64, limit: u64) -> Stored<Vec<FeedRow>> {
-    database.all_readable(statements::FEED, (to, int(after), int(limit)), feed_row)
+    feed_page(database, after, limit, |after, limit| (statements::FEED, (to, after, limit)))
 }
 
 pub(crate) fn feed_of_all(database: &dyn Database, after: u64, limit: u64) -> Stored<Vec<FeedRow>> {
-    database.all_readable(statements::FEED_OF_ALL, (int(after), int(limit)), feed_row)
+    feed_page(database, after, limit, |after, limit| (statements::FEED_OF_ALL, (after, limit)))
+}
+
+/// The first `limit` entries that can be read. Entries that cannot be read end no page early: readers would take it for the end of the feed.
+fn feed_page<P: Params>(
+    database: &dyn Database,
+    after: u64,
+    limit: u64,
+    statement: impl Fn(i64, i64) -> (&'static str, P),
+) -> Stored<Vec<FeedRow>> {
+    let (mut found, mut last) = (Vec::new(), after);
+    loop {
+        let wanted = limit.saturating_sub(found.len() as u64);
+        let mut rows = 0;
+        let (sql, params) = statement(int(last), int(wanted));
+        database.each(sql, params, |row| {
+            (rows, last) = (rows + 1, row.get("number")?);
+            found.extend(database.readable(feed_row(row))?);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        if rows < wanted || found.len() as u64 >= limit {
+            return Ok(found);
+        }
+    }
 }
 
 pub(crate) fn feed_approvals(

@@ -392,7 +392,7 @@ fn transaction(
     known: &mut Known,
     group: &[Commit],
 ) -> Result<Vec<Answer>, Failed> {
-    replace_if_outdated(database, known);
+    database.update_known(known);
     let answers = match all_at_once(database, apply, known, group)? {
         AllAtOnce::Applied(answers) => answers,
         AllAtOnce::Failed(error) if group.len() == 1 => {
@@ -402,7 +402,7 @@ fn transaction(
         AllAtOnce::Failed(_) => {
             execute(database, "ROLLBACK")?;
             database.begin()?;
-            replace_if_outdated(database, known);
+            database.update_known(known);
             let one_by_one = group.iter().map(|commit| savepoint(database, apply, known, commit));
             one_by_one.collect::<Result<_, StoreError>>()?
         }
@@ -413,13 +413,6 @@ fn transaction(
         Ok(()) => Ok(answers),
         Err(CommitError::NotCommitted(error)) => Err(Failed::NotStored(error)),
         Err(CommitError::Unknown(id, error)) => Err(Failed::Unknown { id, answers, error }),
-    }
-}
-
-/// Another hub may have changed what this one knows.
-fn replace_if_outdated(database: &dyn Database, known: &mut Known) {
-    if let Some(found) = database.found_by_begin() {
-        *known = found;
     }
 }
 

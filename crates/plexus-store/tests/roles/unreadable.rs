@@ -1,10 +1,11 @@
-//! Rows of a runner that other hubs cannot read. They hide no rows of other hosts.
+//! Rows of a runner that other hubs do not expect. They hide no rows of other hosts, and give none of them another number.
 
-use plexus_protocol::SessionId;
-use plexus_store::{Ledger as _, OpenFilter, Store as _};
+use plexus_protocol::{AskedOf, Decider, SessionId};
+use plexus_store::{Change, HostState, Ledger as _, OpenFilter, Store as _};
 use serde_json::Value;
 
-use super::Hosts;
+use super::common::{NOW, ask, question};
+use super::{Hosts, host_name};
 
 /// What the runner stores. Valid JSON of the wrong shape, because the database refuses a configuration that is no JSON.
 const UNREADABLE: [&str; 4] = [
@@ -55,4 +56,87 @@ async fn a_runner_stores_only_json_as_a_configuration() {
     let set =
         |config: &str| format!("UPDATE sessions SET config = '{config}' WHERE id = '{{worker}}' RETURNING 1");
     hosts.refuses("store a configuration that is no JSON", &set("no json"), &set("{}"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runner_stores_only_names_and_ids_of_sessions_that_can_be_read() {
+    let test = "a_runner_stores_only_names_and_ids_of_sessions_that_can_be_read";
+    let Some(hosts) = Hosts::new(test).await else { return };
+    let rename =
+        |name: &str| format!("UPDATE sessions SET name = '{name}' WHERE id = '{{worker}}' RETURNING 1");
+    for bad in ["", "a/b", "a\nb", &"a".repeat(65)] {
+        hosts.refuses("give a session a name that is none", &rename(bad), &rename("other"));
+    }
+    let insert = |id: &str| {
+        format!(
+            "INSERT INTO sessions (id, name, answers_to, config, tree, head, beginning, created_at, host) \
+             SELECT '{id}', 'more', answers_to, config, tree, head, beginning, created_at, host FROM sessions \
+             WHERE id = '{{worker}}' RETURNING 1"
+        )
+    };
+    let good = "01900000-0000-7000-8000-000000000001";
+    for bad in [format!("{{{good}}}"), good.replace('-', ""), good.replace("7000", "7A00")] {
+        hosts.refuses(
+            "create a session whose id is not written like all others",
+            &insert(&bad),
+            &insert(good),
+        );
+    }
+}
+
+/// A runner can still store rows that other hubs cannot read. They are missing for these, and stop nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_a_runner_that_cannot_be_read_are_missing_and_do_not_keep_it_from_being_lost() {
+    let test = "rows_of_a_runner_that_cannot_be_read_are_missing_and_do_not_keep_it_from_being_lost";
+    let Some(hosts) = Hosts::new(test).await else { return };
+    for sql in UNREADABLE {
+        let sql = format!("SET search_path = plexus_host, plexus; {}", hosts.named(sql));
+        hosts.server.psql_as(&hosts.role(), &hosts.database, &sql).unwrap();
+    }
+    let store = &hosts.one;
+    assert!(store.session(hosts.worker.session).await.unwrap().is_none());
+    assert!(store.approval(hosts.worker.approval).await.unwrap().is_none());
+    let lost = Change::SetHostState { host: host_name("two"), state: HostState::Lost, by: Decider::Operator };
+    store.commit(NOW, vec![lost]).await.unwrap();
+    let hosts_now = store.fleet().unwrap().hosts().await.unwrap();
+    assert!(hosts_now.iter().any(|row| row.name == host_name("two") && row.state == HostState::Lost));
+    // What can be read has ended.
+    assert!(store.open_runs().await.unwrap().iter().all(|run| run.key.session == hosts.boss.session));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_of_a_runner_that_cannot_be_read_hide_no_later_ones_of_the_feed() {
+    let test = "entries_of_a_runner_that_cannot_be_read_hide_no_later_ones_of_the_feed";
+    let Some(hosts) = Hosts::new(test).await else { return };
+    let head = hosts.one.feed_head().await.unwrap();
+    let entry = "INSERT INTO feed (addressee, kind, session, turn, data, at) SELECT 'operator', 'asked', '{worker}', 1, '{}', 1 \
+        FROM generate_series(1, 7)";
+    let sql = format!("SET search_path = plexus_host, plexus; {}", hosts.named(entry));
+    hosts.server.psql_as(&hosts.role(), &hosts.database, &sql).unwrap();
+    ask(&hosts.one, question(hosts.boss.session, 1, "toolu_later")).await;
+    let operator = AskedOf::Operator.key();
+    for limit in 1..=8 {
+        let all = hosts.one.feed_of_all(head, limit).await.unwrap();
+        let operators = hosts.one.feed(&operator, head, limit).await.unwrap();
+        assert_eq!((all.len(), operators.len()), (1, 1), "{limit}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_that_a_runner_adds_to_the_feed_leaves_its_number_to_no_other_hub() {
+    let test = "an_entry_that_a_runner_adds_to_the_feed_leaves_its_number_to_no_other_hub";
+    let Some(hosts) = Hosts::new(test).await else { return };
+    let asks = async |call: &str| {
+        let approval = ask(&hosts.one, question(hosts.boss.session, 1, call)).await;
+        hosts.one.approval(approval).await.unwrap().unwrap().number
+    };
+    let before = asks("toolu_before").await;
+    // Not by a hub: it takes no lock, and records no transaction.
+    let entry = "INSERT INTO feed (addressee, kind, session, turn, data, at) VALUES ('operator', 'notice', '{worker}', 1, '{}', 1)";
+    let sql = format!("SET search_path = plexus_host, plexus; {}", hosts.named(entry));
+    hosts.server.psql_as(&hosts.role(), &hosts.database, &sql).unwrap();
+    let after = asks("toolu_after").await;
+    assert_eq!(after, before + 2);
+    let feed = hosts.one.feed_of_all(before, 100).await.unwrap();
+    assert!(feed.iter().any(|entry| entry.number == after), "{feed:?}");
 }

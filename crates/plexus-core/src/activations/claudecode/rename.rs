@@ -33,6 +33,7 @@ pub(super) async fn apply_name(
     name: SessionName,
 ) -> Result<(), Error> {
     let record = session_audit::change(caller, "renamed", session, json!({"to": name}));
-    hub.commit(vec![Change::RenameSession(session.id, name), record]).await.map_err(store_error)?;
+    hub.commit(vec![Change::RenameSession(session.id, name.clone()), record]).await.map_err(store_error)?;
+    hub.renamed(session.id, name);
     Ok(())
 }

@@ -82,7 +82,7 @@ async fn stop_without_store(
     let mut stopping = vec![top];
     let mut next = 0;
     while let Some(parent) = stopping.get(next).copied() {
-        let is_below = |known: &Known| known.answers_to == AskedOf::Session { id: parent };
+        let is_below = |known: Known| known.answers_to == AskedOf::Session { id: parent };
         let below = owners.iter().filter(|(_, owner)| owner.known().is_some_and(is_below)).map(|(id, _)| *id);
         stopping.extend(below.filter(|id| !stopping.contains(id)).collect::<Vec<_>>());
         next += 1;
@@ -93,25 +93,26 @@ async fn stop_without_store(
     Ok(DoneResult::Ok { session_id: top })
 }
 
-/// The session that the parameters name, among those that have an owner in this hub.
+/// The session that the parameters name, among those that have an owner in this hub. A name without a path is that of a session of the operator: one
+/// below another session may have the same name.
 fn known_session(
     owners: &HashMap<SessionId, SessionHandle>,
     params: &SessionParams,
 ) -> Result<SessionId, Error> {
     let is_named = |id: &SessionId, known: &Known| match (params.session_id, &params.name) {
         (Some(wanted), _) => *id == wanted,
-        (None, Some(name)) => known.name.as_str() == name,
+        (None, Some(name)) => known.answers_to == AskedOf::Operator && known.name.as_str() == name,
         (None, None) => false,
     };
-    let known = || owners.iter().filter_map(|(id, owner)| owner.known().map(|known| (id, known)));
-    let mut named = known().filter(|(id, known)| is_named(id, known));
-    if let (Some((id, _)), None) = (named.next(), named.next()) {
+    let open = || owners.iter().filter(|(_, owner)| !owner.is_closed());
+    let known = || open().filter_map(|(id, owner)| owner.known().map(|known| (id, known)));
+    if let Some((id, _)) = known().find(|(id, known)| is_named(id, known)) {
         return Ok(*id);
     }
     let mut names: Vec<String> = known().map(|(id, known)| format!("`{}` ({id})", known.name)).collect();
     names.sort_unstable();
     let message = format!(
-        "the store is unavailable, so sessions of this host can be stopped only by their name without a path, if it is unique, or by id: {}",
+        "the store is unavailable, so sessions of this host can be stopped only by id, and those of the operator by name: {}",
         names.join(", ")
     );
     Err(Error::new(ErrorKind::StoreUnavailable, message))
@@ -127,7 +128,7 @@ pub(super) async fn stop_tree(
     // Nothing of a lost host runs any more. If it is unknown which hosts are lost, the calls below fail.
     let lost = hub.lost_hosts().await.unwrap_or_default();
     if !session.host.as_ref().is_some_and(|host| lost.contains(host)) {
-        hub.session(session.id).stop(why).await;
+        hub.stop_here(session.id, why).await;
     }
     stop_descendants(hub, caller, session, &lost, why).await
 }
@@ -149,7 +150,7 @@ async fn stop_descendants(
 
 async fn stop_one(hub: &Arc<Hub>, caller: &Admitted, child: &SessionRow, why: &str) -> Result<(), Error> {
     match child.host.as_ref().filter(|host| !hub.is_own(Some(host))) {
-        None => hub.session(child.id).stop(why).await,
+        None => hub.stop_here(child.id, why).await,
         Some(host) => {
             hub.call_on(host, caller, METHOD, json!({"session_id": child.id})).await?;
         }

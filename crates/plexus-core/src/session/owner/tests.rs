@@ -73,7 +73,7 @@ impl Working {
         let run = RunDir::new(parts.settings.run_dir(key));
         run.create().unwrap();
         let (_, inbox) = mpsc::unbounded_channel();
-        let mut owner = Owner::load(Arc::clone(&parts), session, inbox, &OnceLock::new()).await.unwrap();
+        let mut owner = Owner::load(Arc::clone(&parts), session, inbox, &Mutex::default()).await.unwrap();
         let attached = Keeper::attach(&identity).unwrap();
         let (child, _) = Child::open(key, run.clone(), attached, 0, &parts.watch).unwrap();
         owner.child = Some(child);
