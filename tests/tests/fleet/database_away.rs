@@ -58,9 +58,8 @@ async fn a_tree_is_stopped_although_its_hub_cannot_write() -> anyhow::Result<()>
     let Some(cut_off) = CutOff::start(test).await? else { return Ok(()) };
     let (one, _) = cut_off.hosts();
     let parent = Parent::create(one, json!({})).await?;
-    let cursor = parent.rpc.call("loopback.wait", json!({})).await?["cursor"].clone();
     let child = parent.child_on("one", one, "worker", &["touch made"]).await?;
-    parent.asked(cursor).await?;
+    one.asked(&child).await?;
     // The hub can read, and finds that its last commit is lost.
     cut_off.sql("UPDATE plexus.hosts SET last_commit = 'another' WHERE name = 'one'")?;
     assert_eq!(stop(one, "lead").await?.trim(), "stopped lead");
@@ -75,9 +74,8 @@ async fn a_renamed_session_is_stopped_by_its_name_and_one_below_another_only_by_
     let Some(cut_off) = CutOff::start(test).await? else { return Ok(()) };
     let (one, two) = cut_off.hosts();
     let parent = Parent::create(one, json!({})).await?;
-    let cursor = parent.rpc.call("loopback.wait", json!({})).await?["cursor"].clone();
-    let below = parent.child_on("two", two, "worker", &["touch made"]).await?;
-    parent.asked(cursor).await?;
+    let below = parent.child_on("two", one, "worker", &["touch made"]).await?;
+    two.asked(&below).await?;
     let session = asks(two, "first").await?;
     two.call("claudecode.rename", json!({"name": "first", "new_name": "second"})).await?;
     cut_off.link.set(State::Cut);
