@@ -143,14 +143,17 @@ impl Keeper {
     }
 }
 
-/// Kills every process with the session's id in its environment, and returns when none is left.
-pub async fn sweep_all(session_id: &str) {
-    let mut pause = FIRST_PAUSE;
+/// Kills every process with the session's id in its environment, and returns when none is left: whether there was one.
+pub async fn sweep_all(session_id: &str) -> bool {
+    let (mut pause, mut found) = (FIRST_PAUSE, false);
     loop {
         let id = session_id.to_owned();
         match tokio::task::spawn_blocking(move || sweep(&id)).await {
-            Ok(Ok(0)) => break,
-            Ok(Ok(swept)) => tracing::debug!(session_id, swept, "killed remaining processes of a session"),
+            Ok(Ok(0)) => return found,
+            Ok(Ok(swept)) => {
+                found = true;
+                tracing::debug!(session_id, swept, "killed remaining processes of a session");
+            }
             Ok(Err(error)) => {
                 tracing::warn!(session_id, %error, "cannot search for remaining processes of a session")
             }

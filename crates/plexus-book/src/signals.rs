@@ -2,6 +2,7 @@
 //! as one. A task that subscribes first, then reads, then waits misses nothing.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use plexus_protocol::SessionId;
 use tokio::sync::watch;
@@ -27,6 +28,7 @@ pub enum Topic {
 #[derive(Debug, Default)]
 pub struct Signals {
     topics: Mutex<HashMap<Topic, watch::Sender<()>>>,
+    ended_tokens: AtomicU64,
 }
 
 impl Signals {
@@ -36,8 +38,17 @@ impl Signals {
         topics.entry(topic).or_insert_with(|| watch::channel(()).0).subscribe()
     }
 
+    /// Grows before the signal that a token is no longer valid. A task that has found a token valid at this number, and then subscribes, need not read
+    /// it again while the number stays.
+    pub fn ended_tokens(&self) -> u64 {
+        self.ended_tokens.load(Ordering::SeqCst)
+    }
+
     /// Wakes the tasks that wait for this topic.
     pub fn wake(&self, topic: &Topic) {
+        if matches!(topic, Topic::Token(_)) {
+            self.ended_tokens.fetch_add(1, Ordering::SeqCst);
+        }
         let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = topics.get(topic)
             && sender.send(()).is_err()
@@ -48,6 +59,7 @@ impl Signals {
 
     /// Wakes all waiting tasks.
     pub fn wake_all(&self) {
+        self.ended_tokens.fetch_add(1, Ordering::SeqCst);
         let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
         topics.retain(|_, sender| sender.send(()).is_ok());
     }

@@ -63,7 +63,7 @@ pub use follow::{
     ApprovalFollower, ApprovalUpdate, ChangeFollower, EventCursor, FollowedEvent, SessionFollower,
     SessionUpdate,
 };
-pub use hub::{Hub, Method, Registry, ShutDown};
+pub use hub::{Hub, Method, Registry, ShutDown, end_processes_in};
 pub use limits::Limits;
 pub use method::{
     Activation, Audience, IfUnreachable, MethodTypes, Place, Repeat, Subject, ToolUser, method_not_found,

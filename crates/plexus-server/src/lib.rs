@@ -40,6 +40,6 @@ pub use listen::ListenError;
 pub use mcp::{ToolServer, Toolbox};
 pub use methods::methods;
 pub use migrate::{MoveError, MoveTo, move_store};
-pub use serving::{Config, DownRequest, ServeError, Serving, StoreSetting, end_children};
+pub use serving::{Config, DownRequest, EndedChildren, ServeError, Serving, StoreSetting, end_children};
 pub use socket::PARENT_HEADER;
 pub use tls::{TlsDoor, TlsError};

@@ -255,15 +255,33 @@ impl Serving {
     }
 }
 
-/// Ends the children that an earlier hub left, without opening any door. Returns their number.
+/// The children that were ended without a hub.
+#[derive(Debug)]
+pub struct EndedChildren {
+    /// Their number.
+    pub count: usize,
+    /// Why the store does not say so yet. The next hub stores it.
+    pub not_stored: Option<ServeError>,
+}
+
+/// Ends the children that an earlier hub left, without opening any door, also if the store cannot be used.
 ///
 /// # Errors
-/// When a hub is running, or the data directory is unusable.
-pub async fn end_children(config: Config) -> Result<usize, ServeError> {
+/// When a hub is running, or the data directory is unusable; when the store is, and there are no children.
+pub async fn end_children(config: Config) -> Result<EndedChildren, ServeError> {
     let dir = DataDir::open(&config.hub.data_dir)?;
     let url = format!("http://{}", config.listen);
-    let hub = start_core(config, &dir, &url, &Identity::open(&dir)?).await?;
-    Ok(hub.shut_down(ShutDown::EndChildren).await)
+    let identity = Identity::open(&dir)?;
+    match start_core(config, &dir, &url, &identity).await {
+        Ok(hub) => {
+            let count = hub.shut_down(ShutDown::EndChildren).await;
+            Ok(EndedChildren { count, not_stored: None })
+        }
+        Err(error) => match plexus_core::end_processes_in(dir.path()).await {
+            0 => Err(error),
+            count => Ok(EndedChildren { count, not_stored: Some(error) }),
+        },
+    }
 }
 
 async fn start_core(

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use http::StatusCode;
 use plexus_core::Launcher;
-use plexus_server::{DataDir, DataDirError, ServeError, end_children};
+use plexus_server::{DataDir, DataDirError, EndedChildren, ServeError, end_children};
 use serde_json::Value;
 
 use crate::cli::{DownArgs, ServeArgs};
@@ -60,9 +60,17 @@ async fn down(args: &DownArgs, dir: &Path) -> Result<String, ExpectedError> {
             background: false,
         })?;
         match end_children(config).await {
-            Ok(0) => return Ok("no hub was running, and no children were running".to_owned()),
-            Ok(children) => {
-                return Ok(format!("no hub was running; stopped {} of an earlier hub", count(children)));
+            Ok(EndedChildren { count: 0, .. }) => {
+                return Ok("no hub was running, and no children were running".to_owned());
+            }
+            Ok(EndedChildren { count: children, not_stored }) => {
+                let stopped = format!("no hub was running; stopped {} of an earlier hub", count(children));
+                return Ok(match not_stored {
+                    None => stopped,
+                    Some(error) => format!(
+                        "{stopped}. The next hub stores this, because the store cannot be used now: {error}"
+                    ),
+                });
             }
             // A hub holds the lock but does not listen: it is starting or stopping.
             Err(ServeError::DataDir(DataDirError::Locked { .. })) if started.elapsed() < STOP_WITHIN => {

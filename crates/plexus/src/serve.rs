@@ -82,7 +82,7 @@ async fn serve(config: Config) -> Result<(), ExpectedError> {
         output::say(&format!("plexus: press Ctrl-C again to stop {them} now"));
         if tokio::time::timeout(SECOND_CTRL_C, signals.next()).await.is_ok() {
             let ended = end_children(config).await?;
-            output::say(&format!("plexus: stopped {}", count(ended)));
+            output::say(&format!("plexus: stopped {}", count(ended.count)));
         }
     }
     Ok(())

@@ -107,3 +107,22 @@ async fn plexus_down_ends_agents_while_the_database_is_unreachable() -> anyhow::
     assert!(!cut_off.hosts().1.file("made").exists());
     Ok(())
 }
+
+#[tokio::test]
+async fn plexus_down_ends_agents_without_a_hub_and_without_the_database() -> anyhow::Result<()> {
+    let test = "plexus_down_ends_agents_without_a_hub_and_without_the_database";
+    let Some(mut cut_off) = CutOff::start(test).await? else { return Ok(()) };
+    let session = asks(cut_off.hosts().1, "worker").await?;
+    cut_off.fleet.hosts[1].hub.kill9().await?;
+    cut_off.link.set(State::Cut);
+    assert!(!processes_of(&session).is_empty());
+    cut_off.fleet.hosts[1].hub.down(LIMIT).await?;
+    assert!(processes_of(&session).is_empty());
+
+    cut_off.link.set(State::Sound);
+    cut_off.fleet.hosts[1].hub.restart().await?;
+    let poll = cut_off.hosts().1.ended(&session).await?;
+    assert!(events(&poll, "tool_result").iter().all(|result| result["is_error"] == true), "{poll:#}");
+    assert!(!cut_off.hosts().1.file("made").exists());
+    Ok(())
+}

@@ -19,12 +19,14 @@ pub struct Known {
     pub principal: Principal,
     /// The token, if its validity can end.
     expires: Option<TokenKey>,
+    /// How many tokens had ended before it was found valid.
+    ended_before: u64,
 }
 
 impl Known {
     /// A caller that stays valid forever: identified by the operator's own token, or by the system.
     pub fn permanent(principal: Principal) -> Self {
-        Self { principal, expires: None }
+        Self { principal, expires: None, ended_before: 0 }
     }
 
     /// Whether the validity can end.
@@ -36,6 +38,7 @@ impl Known {
 /// The caller that a token belongs to; `None` for an unknown token.
 pub(crate) async fn identify(
     store: &dyn Store,
+    commits: &Commits,
     operator_token: &str,
     token: &str,
 ) -> Result<Option<Known>, Error> {
@@ -44,9 +47,10 @@ pub(crate) async fn identify(
     if hash == token_hash(operator_token) {
         return Ok(Some(Known::permanent(Principal::Operator)));
     }
+    let ended_before = commits.signals().ended_tokens();
     if let Some(run) = store.run_of_token(&hash).await.map_err(store_error)? {
         let principal = Principal::Session { id: run.key.session, run: run.key.run };
-        return Ok(Some(Known { principal, expires: Some(TokenKey::Run(run.key)) }));
+        return Ok(Some(Known { principal, expires: Some(TokenKey::Run(run.key)), ended_before }));
     }
     let token = store.token_of_hash(&hash, now()).await.map_err(store_error)?;
     Ok(token.map(|TokenRow { name, right, .. }| {
@@ -54,7 +58,7 @@ pub(crate) async fn identify(
             TokenRight::Operator => Principal::Operator,
             right => Principal::Token { name: name.clone(), right },
         };
-        Known { principal, expires: Some(TokenKey::Token(name)) }
+        Known { principal, expires: Some(TokenKey::Token(name)), ended_before }
     }))
 }
 
@@ -62,6 +66,10 @@ pub(crate) async fn identify(
 pub(crate) async fn token_ends(store: &dyn Store, commits: &Commits, known: &Known) {
     let Some(expires) = &known.expires else { return std::future::pending().await };
     let mut signal = commits.signals().subscribe(Topic::Token(expires.to_string()));
+    // The token of a run ends only with a signal. Most requests are over before, and need not read the run a second time.
+    if matches!(expires, TokenKey::Run(_)) && commits.signals().ended_tokens() == known.ended_before {
+        next(&mut signal).await;
+    }
     loop {
         let expires_at = match expires {
             TokenKey::Run(key) => {

@@ -20,7 +20,7 @@ use crate::metrics::doors::DoorFigures;
 impl Hub {
     /// The caller that a token identifies.
     pub async fn identify(&self, token: &str) -> Result<Option<Known>, Error> {
-        tokens::identify(self.store(), &self.address().operator_token, token).await
+        tokens::identify(self.store(), self.commits(), &self.address().operator_token, token).await
     }
 
     /// Waits until the token of this caller is no longer valid; forever if it stays valid.

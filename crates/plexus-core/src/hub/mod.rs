@@ -44,6 +44,7 @@ use crate::worktrees::Worktrees;
 use crate::{Address, Settings};
 use plexus_book::{Book, Commits, Meter};
 
+pub use own_host::end_processes_in;
 pub(crate) use own_host::end_processes_of;
 
 /// How many sessions may hold many unstored lines in memory.

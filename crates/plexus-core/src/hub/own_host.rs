@@ -64,7 +64,9 @@ impl Hub {
         let owner = self.session(session);
         tokio::select! {
             () = owner.stop(why) => {}
-            () = self.store_is_unavailable() => end_processes_of(session).await,
+            () = self.store_is_unavailable() => {
+                end_processes_of(session).await;
+            }
         }
     }
 
@@ -141,9 +143,19 @@ async fn read_clock(fleet: &dyn Fleet) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Ends the processes of a session, without the store.
-pub(crate) async fn end_processes_of(session: SessionId) {
-    plexus_agent::sweep_all(&session.to_string()).await;
+/// Ends the processes of a session, without the store; returns whether it had any.
+pub(crate) async fn end_processes_of(session: SessionId) -> bool {
+    plexus_agent::sweep_all(&session.to_string()).await
+}
+
+/// Ends the processes of all sessions that have files in the data directory, without the store; returns how many sessions had any. No hub may use the
+/// directory.
+pub async fn end_processes_in(data_dir: &Path) -> usize {
+    let mut ended = 0;
+    for session in sessions_with_files(data_dir) {
+        ended += usize::from(end_processes_of(session).await);
+    }
+    ended
 }
 
 /// The sessions that have files in the data directory.

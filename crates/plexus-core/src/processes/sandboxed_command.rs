@@ -163,7 +163,9 @@ pub(crate) async fn stop_orphaned_command(dir: &RunDir, marker: &str) {
     // A keeper reaches more processes than the marker in the environment does, so it goes first.
     match known.as_ref().map(Keeper::attach) {
         Some(Ok(Some(keeper))) => keeper.stop(dir, marker).await,
-        _ => sweep_all(marker).await,
+        _ => {
+            sweep_all(marker).await;
+        }
     }
 }
 

@@ -23,7 +23,7 @@ impl Commit<'_> {
             HostState::Active | HostState::Draining if before == HostState::Lost => {
                 return Err(Refusal::HostLost(host.clone()).into());
             }
-            HostState::Removed if !self.rows.sessions_of_host(host)?.is_empty() => {
+            HostState::Removed if self.has_sessions(host)? => {
                 return Err(Refusal::HostInUse(host.clone()).into());
             }
             _ => {}
@@ -39,6 +39,16 @@ impl Commit<'_> {
             self.end_all_of(host)?;
         }
         self.audit(audit_entries::host_changed(self.at, host, before, state, by))
+    }
+
+    /// Whether a host has sessions that a person can delete. One that cannot be read is missing in every list.
+    fn has_sessions(&self, host: &HostName) -> Stored<bool> {
+        for session in self.rows.sessions_of_host(host)? {
+            if self.rows.session(session)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Refuses a new session on a host that gets none, or has no free slot.

@@ -77,8 +77,10 @@ const HOSTS: &str = "SELECT h.name, h.epoch, h.state, h.version, h.labels, h.slo
     FROM hosts h LEFT JOIN leases l ON l.host = h.name ORDER BY h.name";
 const TIME: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT AS ms";
 const LAST_COMMIT: &str = "SELECT number FROM writer";
+// A larger record is not read, because many of them would not fit into memory: then everything is read again.
 const COMMITS: &str = "SELECT w.number AS head, c.number, c.host, c.changed FROM writer w \
-    LEFT JOIN LATERAL (SELECT number, host, changed FROM commits WHERE number > $1 ORDER BY number LIMIT $2) c ON TRUE ORDER BY c.number";
+    LEFT JOIN LATERAL (SELECT number, host, CASE WHEN octet_length(changed) <= 65536 THEN changed END AS changed FROM commits \
+        WHERE number > $1 ORDER BY number LIMIT $2) c ON TRUE ORDER BY c.number";
 // Only to a host whose lease is valid. The message wakes its hub.
 const SEND: &str = "WITH sent AS (INSERT INTO commands (id, origin, host, caller, method, params, sent_at, expires_at) \
         SELECT $1, $2, h.name, $4, $5, $6, now.ms, now.ms + $7 FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT AS ms) now \
@@ -448,7 +450,7 @@ impl Fleet for PgFleet {
             commits.last = number;
             commits.has_more = number < head;
             if text(row, "host")? != self.name() {
-                // A record that cannot be read, of a hub of another version for example, must not keep this hub from reading the next ones.
+                // A record that is too large or cannot be read, of a hub of another version for example, must not keep this hub from reading the next ones.
                 match json::<Changed>(row, "changed") {
                     Ok(changed) => commits.changed.add(changed),
                     Err(error) => {

@@ -12,6 +12,8 @@ BEGIN
     END LOOP;
 END
 $$;
+-- It is a policy.
+DROP TRIGGER IF EXISTS approval_of_runner ON approvals;
 -- Its parameters have changed.
 DROP FUNCTION IF EXISTS is_budget_event(TEXT, TEXT);
 
@@ -110,10 +112,16 @@ CREATE OR REPLACE FUNCTION may_notify(session TEXT, kind TEXT, approval TEXT, da
         ELSE $3 IS NULL END
 $$;
 
+-- Whether this names an addressee in the only form that hubs write: they compare it as text.
+CREATE OR REPLACE FUNCTION is_canonical(addressee TEXT) RETURNS BOOLEAN LANGUAGE sql IMMUTABLE SET search_path = pg_catalog AS $$
+    SELECT $1 = CASE WHEN $1::json ->> 'kind' = 'operator' THEN '{"kind":"operator"}'
+        ELSE format('{"kind":%s,"id":%s}', to_json($1::json ->> 'kind'), to_json($1::json ->> 'id')) END
+$$;
+
 -- Whether a session of this host may answer to this parent: one of its own sessions, an agent outside the hubs that has no sessions on other hosts, or one that
 -- creates a session here with a command that is open.
 CREATE OR REPLACE FUNCTION may_answer_to(answers_to TEXT) RETURNS BOOLEAN LANGUAGE sql STABLE SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
-    SELECT CASE $1::json ->> 'kind'
+    SELECT is_canonical($1) AND (CASE $1::json ->> 'kind'
         WHEN 'operator' THEN TRUE
         WHEN 'session' THEN is_own($1::json ->> 'id')
         WHEN 'parent' THEN NOT EXISTS (SELECT 1 FROM sessions s WHERE s.answers_to = $1 AND s.host IS DISTINCT FROM own_host())
@@ -121,7 +129,7 @@ CREATE OR REPLACE FUNCTION may_answer_to(answers_to TEXT) RETURNS BOOLEAN LANGUA
     OR EXISTS (SELECT 1 FROM commands c
         WHERE c.host = own_host() AND c.reply IS NULL AND c.method IN ('claudecode.create', 'claudecode.fork')
         AND c.caller::json -> 'principal' ->> 'kind' = $1::json ->> 'kind' AND c.caller::json -> 'principal' ->> 'id' = $1::json ->> 'id'
-        AND CASE $1::json ->> 'kind' WHEN 'session' THEN c.origin = (SELECT s.host FROM sessions s WHERE s.id = $1::json ->> 'id') ELSE TRUE END)
+        AND CASE $1::json ->> 'kind' WHEN 'session' THEN c.origin = (SELECT s.host FROM sessions s WHERE s.id = $1::json ->> 'id') ELSE TRUE END))
 $$;
 
 -- The hub of a host starts. The only way in which a runner raises its epoch, or takes part again after it was declared lost; the audit log has an entry
@@ -183,9 +191,13 @@ DECLARE
     head RECORD;
 BEGIN
     PERFORM 1 FROM writer FOR UPDATE;
-    SELECT number, hash INTO head FROM audit_tail;
+    SELECT t.number, t.hash, a.at INTO head FROM audit_tail t JOIN audit a ON a.number = t.number;
     IF NOT FOUND THEN
-        SELECT 0 AS number, repeat('0', 64) AS hash INTO head;
+        SELECT 0 AS number, repeat('0', 64) AS hash, NEW.at AS at INTO head;
+    END IF;
+    -- Readers find the entries of a period by the times of some.
+    IF NEW.at NOT BETWEEN head.at - 60 AND greatest(head.at, extract(epoch FROM clock_timestamp())::BIGINT) + 60 THEN
+        RAISE EXCEPTION 'an audit entry is of another time' USING ERRCODE = '42501';
     END IF;
     IF NEW.number <> head.number + 1 OR position(E'\x01' IN NEW.entry) > 0 OR NEW.hash IS DISTINCT FROM
         encode(sha256(convert_to(head.hash || E'\n' || NEW.number || E'\n' || NEW.entry, 'UTF8')), 'hex') THEN
@@ -225,7 +237,7 @@ $$;
 CREATE OR REPLACE FUNCTION check_budget() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER SET search_path = plexus, pg_temp AS $$
 DECLARE
     before budgets%ROWTYPE;
-    reserved BIGINT;
+    reserved NUMERIC;
 BEGIN
     IF is_own(NEW.session) THEN
         RETURN NEW;
@@ -236,7 +248,7 @@ BEGIN
     END IF;
     IF NEW.below < before.below THEN
         WITH RECURSIVE claims (claim, answers_to) AS (
-            SELECT greatest(b.granted, b.own + b.below), s.answers_to FROM budgets b JOIN sessions s ON s.id = b.session
+            SELECT greatest(b.granted::NUMERIC, b.own::NUMERIC + b.below), s.answers_to FROM budgets b JOIN sessions s ON s.id = b.session
             WHERE b.kind = NEW.kind AND s.deleted_at IS NULL AND s.host IS DISTINCT FROM own_host()
             UNION ALL
             -- Sessions without a budget are passed.
@@ -269,8 +281,6 @@ BEGIN
             is_next := NEW.number = (SELECT number FROM writer);
         WHEN 'trees' THEN
             is_next := NEW.ordinal = (SELECT coalesce(max(ordinal), 0) + 1 FROM trees);
-        WHEN 'approvals' THEN
-            is_next := NEW.number <= (SELECT number FROM feed_head);
     END CASE;
     IF is_next IS NOT TRUE THEN
         RAISE EXCEPTION 'this host cannot choose this number' USING ERRCODE = '42501';
@@ -287,7 +297,6 @@ DO $$
 BEGIN
     EXECUTE format('CREATE OR REPLACE TRIGGER commit_of_runner BEFORE INSERT ON commits FOR EACH ROW WHEN (current_user <> %L) EXECUTE FUNCTION check_number()', current_user);
     EXECUTE format('CREATE OR REPLACE TRIGGER tree_of_runner BEFORE INSERT ON trees FOR EACH ROW WHEN (current_user <> %L) EXECUTE FUNCTION check_number()', current_user);
-    EXECUTE format('CREATE OR REPLACE TRIGGER approval_of_runner BEFORE INSERT OR UPDATE ON approvals FOR EACH ROW WHEN (current_user <> %L) EXECUTE FUNCTION check_number()', current_user);
     EXECUTE format('CREATE OR REPLACE TRIGGER audit_of_runner BEFORE INSERT ON audit FOR EACH ROW WHEN (current_user <> %L) EXECUTE FUNCTION check_audit_entry()', current_user);
     EXECUTE format('CREATE OR REPLACE TRIGGER budget_of_runner BEFORE INSERT OR UPDATE ON budgets FOR EACH ROW WHEN (current_user <> %L) EXECUTE FUNCTION check_budget()', current_user);
     EXECUTE format('CREATE OR REPLACE TRIGGER writer_of_runner BEFORE UPDATE ON writer FOR EACH ROW WHEN (current_user <> %L AND NEW.number <> OLD.number + 1)
@@ -295,10 +304,20 @@ BEGIN
 END
 $$;
 
+-- Whether other hubs have memory for this row of a runner, can count on its numbers, and can find it by its id.
+CREATE OR REPLACE FUNCTION is_storable(stored JSONB, bytes INT) RETURNS BOOLEAN LANGUAGE sql IMMUTABLE SET search_path = pg_catalog AS $$
+    SELECT NOT EXISTS (SELECT 1 FROM jsonb_each($1) WHERE CASE jsonb_typeof(value)
+        WHEN 'number' THEN value::NUMERIC NOT BETWEEN 0 AND 9007199254740992
+        WHEN 'string' THEN octet_length(value #>> '{}') > $2
+            OR key = 'id' AND value #>> '{}' !~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+        ELSE FALSE END)
+$$;
+
 -- Row-level security of all tables. One without a policy shows a runner nothing. `sessions` has none: a runner uses the view in host_view.sql.
 DO $$
 DECLARE
     name TEXT;
+    bytes INT;
 BEGIN
     FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'plexus' AND tablename NOT IN ('schema_version', 'writer', 'audit_head', 'feed_head') LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
@@ -307,6 +326,12 @@ BEGIN
     FOREACH name IN ARRAY ARRAY['runs', 'calls', 'positions'] LOOP
         EXECUTE format('CREATE POLICY own ON %I USING (is_own(session))', name);
     END LOOP;
+    FOREACH name IN ARRAY ARRAY['commits', 'commands', 'trees', 'nodes', 'contents', 'node_contents', 'runs', 'turns', 'events', 'approvals', 'asked_before', 'calls',
+        'permit_streams', 'positions', 'budgets', 'budget_waits', 'rules', 'feed', 'audit'] LOOP
+        bytes := CASE name WHEN 'commits' THEN 4194304 WHEN 'approvals' THEN 8388608 ELSE 67108864 END;
+        EXECUTE format('CREATE POLICY storable ON %I AS RESTRICTIVE FOR INSERT WITH CHECK (is_storable(to_jsonb(%1$I), %2$s))', name, bytes);
+        EXECUTE format('CREATE POLICY still_storable ON %I AS RESTRICTIVE FOR UPDATE USING (TRUE) WITH CHECK (is_storable(to_jsonb(%1$I), %2$s))', name, bytes);
+    END LOOP;
 END
 $$;
 
@@ -314,7 +339,7 @@ CREATE POLICY known ON hosts FOR SELECT USING (TRUE);
 -- All hubs read the row, so its values are those that a hub writes.
 CREATE POLICY own ON hosts FOR UPDATE USING (name = (SELECT own_host()) AND state NOT IN ('lost', 'removed'))
     WITH CHECK (name = (SELECT own_host()) AND state IN ('in', 'draining', 'rejoined', 'rolled_back') AND (slots IS NULL OR slots >= 0)
-        AND labels ~ '^\[("[A-Za-z0-9._=-]{1,64}"(,"[A-Za-z0-9._=-]{1,64}")*)?\]$' AND length(labels) < 10000 AND commits >= 0 AND schema_version >= 0);
+        AND labels ~ '^\[("[A-Za-z0-9._=-]{1,64}"(,"[A-Za-z0-9._=-]{1,64}")*)?\]$' AND length(labels) < 10000 AND commits BETWEEN 0 AND 9007199254740992 AND schema_version >= (SELECT v.oldest FROM schema_version v));
 CREATE POLICY known ON leases FOR SELECT USING ((SELECT own_host()) IS NOT NULL);
 -- Hubs compute with it.
 CREATE POLICY own ON leases USING (host = (SELECT own_host()))
@@ -344,6 +369,9 @@ CREATE POLICY own ON events USING (is_own(session));
 CREATE POLICY budget ON events FOR INSERT WITH CHECK (is_budget_event(session, turn, seq, event));
 CREATE POLICY own ON approvals USING (is_own(session))
     WITH CHECK (is_own(session) AND may_address(session, asked_of) AND names_approval(question, id, session, tool_use_id, asked_of));
+-- It cannot take the number that the next feed entry gets.
+CREATE POLICY numbered ON approvals AS RESTRICTIVE FOR INSERT WITH CHECK (number <= (SELECT h.number FROM feed_head h));
+CREATE POLICY still_numbered ON approvals AS RESTRICTIVE FOR UPDATE USING (TRUE) WITH CHECK (number <= (SELECT h.number FROM feed_head h));
 CREATE POLICY budget_seen ON approvals FOR SELECT USING (is_budget_above(session, tool_use_id));
 CREATE POLICY budget_asked ON approvals FOR INSERT WITH CHECK (is_budget_above(session, tool_use_id) AND status = 'pending' AND turn = 0
     AND may_address(session, asked_of) AND names_approval(question, id, session, tool_use_id, asked_of) AND (question::json -> 'passed') IS NULL);
@@ -377,6 +405,8 @@ CREATE POLICY written ON audit FOR INSERT WITH CHECK (host = (SELECT own_host())
 -- Everything that a runner may do with tables; policies and triggers limit it to rows. Columns that number rows have their default.
 CREATE OR REPLACE FUNCTION grant_to_runner(role TEXT) RETURNS VOID LANGUAGE plpgsql SET search_path = plexus, pg_temp AS $$
 BEGIN
+    -- What an earlier version has granted.
+    EXECUTE format('REVOKE ALL ON ALL TABLES IN SCHEMA plexus, plexus_host FROM %I', $1);
     EXECUTE format('GRANT USAGE ON SCHEMA plexus, plexus_host TO %I', $1);
     EXECUTE format('GRANT SELECT, INSERT, UPDATE ON plexus_host.sessions TO %I', $1);
     EXECUTE format('GRANT SELECT ON schema_version, writer, hosts, leases, commits, presence, commands, trees, tree_numbers, nodes, contents, node_contents, node_text,

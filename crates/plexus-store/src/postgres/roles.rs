@@ -15,6 +15,11 @@ use crate::{Admission, HostAccess, HostRoles, Role, RoleError, StoreError};
 /// PostgreSQL shortens longer names.
 const ROLE_BYTES: usize = 63;
 
+/// The most connections of a role: more than a hub and the one that replaces it open together, and too few to leave none for other hosts.
+const CONNECTIONS: u32 = 32;
+/// How often a role that opens connections again and again is tried to be shut out.
+const SHUT_OUT_TRIES: u32 = 20;
+
 const FACTS: &str = "SELECT pg_has_role(n.nspowner, 'USAGE') AS owns, r.rolcreaterole OR r.rolsuper AS creates_roles, r.rolname::TEXT AS name, \
     current_database()::TEXT AS database, \
     EXISTS (SELECT 1 FROM host_roles WHERE host = $1) AS is_added, \
@@ -121,15 +126,18 @@ impl HostRoles for PgFleet {
         let (name, literal, host) = (quoted(&role, '"'), quoted(&role, '\''), quoted(host.as_str(), '\''));
         let change = if facts.is_added {
             format!(
-                "ALTER ROLE {name} PASSWORD {verifier}; UPDATE host_roles SET stopped_at = NULL WHERE role = {literal}"
+                "ALTER ROLE {name} CONNECTION LIMIT {CONNECTIONS} PASSWORD {verifier}; UPDATE host_roles SET stopped_at = NULL WHERE role = {literal}"
             )
         } else {
             // The owner becomes a member: only then it may end connections of the role.
             format!(
-                "CREATE ROLE {name} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS PASSWORD {verifier}; \
+                "CREATE ROLE {name} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS CONNECTION LIMIT {CONNECTIONS} PASSWORD {verifier}; \
                  GRANT {name} TO CURRENT_USER; INSERT INTO host_roles (role, host) VALUES ({literal}, {host})"
             )
         };
+        if facts.is_added {
+            self.shut_out(&role).await?;
+        }
         self.execute_together(&format!("{change}; {HOST_VIEW}")).await?;
         // A client with the old password may still be connected.
         self.disconnect(&role).await?;
@@ -142,8 +150,11 @@ impl HostRoles for PgFleet {
             return Ok(());
         }
         let Some(role) = self.role_of(host).await? else { return Ok(()) };
+        let name = quoted(&role, '"');
+        self.shut_out(&role).await?;
         self.execute_together(&format!("SELECT stop_runner({})", quoted(&role, '\''))).await?;
-        self.disconnect(&role).await
+        // Its hub connects again, to learn that it was stopped.
+        self.execute_together(&format!("ALTER ROLE {name} CONNECTION LIMIT {CONNECTIONS}")).await
     }
 
     async fn remove(&self, host: &HostName) -> Result<(), StoreError> {
@@ -151,15 +162,38 @@ impl HostRoles for PgFleet {
             return Ok(());
         }
         let Some(role) = self.role_of(host).await? else { return Ok(()) };
-        self.stop(host).await?;
+        self.shut_out(&role).await?;
         let (name, literal) = (quoted(&role, '"'), quoted(&role, '\''));
-        let drop =
-            format!("DELETE FROM host_roles WHERE role = {literal}; DROP OWNED BY {name}; DROP ROLE {name}");
-        self.execute_together(&drop).await
+        let forget = format!(
+            "DELETE FROM host_roles WHERE role = {literal}; DROP OWNED BY {name}; ALTER ROLE {name} NOLOGIN"
+        );
+        self.execute_together(&forget).await?;
+        if let Err(error) = self.execute_together(&format!("DROP ROLE {name}")).await {
+            // It can own objects in other databases of the server.
+            tracing::warn!(role, %error, "the role of the removed host stays, but cannot log in: drop it yourself, with what belongs to it");
+        }
+        Ok(())
     }
 }
 
 impl PgFleet {
+    /// Ends the connections of a role, and lets it open no others. An open transaction of the role could keep every change of the role, and of its rights,
+    /// waiting: so its connections end first, and again if it was faster.
+    async fn shut_out(&self, role: &str) -> Result<(), StoreError> {
+        let shut_out =
+            format!("SET LOCAL lock_timeout = '200ms'; ALTER ROLE {} CONNECTION LIMIT 0", quoted(role, '"'));
+        let mut tries = 0;
+        loop {
+            self.disconnect(role).await?;
+            match self.execute_together(&shut_out).await {
+                Ok(()) => break,
+                Err(error) if tries == SHUT_OUT_TRIES => return Err(error),
+                Err(_) => tries += 1,
+            }
+        }
+        self.disconnect(role).await
+    }
+
     async fn disconnect(&self, role: &str) -> Result<(), StoreError> {
         let disconnect = async |client: &PreparedClient| client.query(DISCONNECT, &[&role]).await;
         self.perform(disconnect).await.map(drop)

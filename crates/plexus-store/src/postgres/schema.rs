@@ -43,8 +43,11 @@ pub(super) const HOST_VIEW: &str = include_str!("host_view.sql");
 /// The version from which `schema_version` and `hosts` have the columns for the versions of hubs.
 const WITH_OVERLAP: u64 = 3;
 
-/// The lock that a hub takes while it migrates, so that hubs that start together do not migrate twice: "PLXS".
-const LOCK_SCHEMA: &str = "SELECT pg_advisory_xact_lock(1347180627)";
+/// Locks of hubs that start together, so that only one of them creates or upgrades the schema. Any role could hold the first one, "PLXS", but before there
+/// is a schema, there are no other roles. Only the owner can take the second one.
+const LOCK_CREATION: &str = "SELECT pg_advisory_xact_lock(1347180627)";
+const LOCK_SCHEMA: &str = "LOCK TABLE plexus.schema_version IN SHARE ROW EXCLUSIVE MODE";
+const EXISTS: &str = "SELECT to_regclass('plexus.schema_version') IS NOT NULL";
 const OUTDATED: &str = "SELECT h.name, h.version FROM hosts h JOIN leases l ON l.host = h.name WHERE h.schema_version < ?1 AND h.state NOT IN ('lost', 'removed') \
     AND l.until > (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT ORDER BY h.name";
 
@@ -74,23 +77,50 @@ impl Release {
             let why = format!("it has the encoding {encoding}: create a database with ENCODING 'UTF8'");
             return Err(StoreError::Unusable(why));
         }
-        connection.batch(&format!("BEGIN; {LOCK_SCHEMA}"))?;
-        let migrated = self.locked(connection, database);
-        connection.batch(if migrated.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
-        migrated
-    }
-
-    fn locked(&self, connection: &PgConnection, database: &dyn Database) -> Result<(), StoreError> {
-        // A role without the right to create a schema can use an existing one.
-        if !database.value::<bool>("SELECT to_regnamespace('plexus') IS NOT NULL", ())? {
-            connection.batch("CREATE SCHEMA plexus; CREATE TABLE schema_version (version BIGINT NOT NULL); INSERT INTO schema_version VALUES (0)")?;
+        if !database.value::<bool>(EXISTS, ())? {
+            self.in_transaction(connection, LOCK_CREATION, || self.create(connection, database))?;
         }
         let found = found(database)?;
         if found.version < self.version() {
-            return self.continue_from(connection, database, found.version);
+            self.check_owner(database, found.version)?;
+            return self.in_transaction(connection, LOCK_SCHEMA, || self.upgrade(connection, database));
         }
         // A hub of the next release has kept what this one needs.
         if found.oldest <= self.version() { Ok(()) } else { Err(self.is_too_old(&found)) }
+    }
+
+    fn in_transaction(
+        &self,
+        connection: &PgConnection,
+        lock: &str,
+        change: impl FnOnce() -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        connection.batch("BEGIN")?;
+        let changed = connection.batch(lock).and_then(|()| change());
+        connection.batch(if changed.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+        changed
+    }
+
+    /// Creates the schema, unless another hub has done so meanwhile.
+    fn create(&self, connection: &PgConnection, database: &dyn Database) -> Result<(), StoreError> {
+        if database.value::<bool>(EXISTS, ())? {
+            return Ok(());
+        }
+        // A role without the right to create a schema can use an existing one.
+        if !database.value::<bool>("SELECT to_regnamespace('plexus') IS NOT NULL", ())? {
+            connection.batch("CREATE SCHEMA plexus")?;
+        }
+        connection.batch("CREATE TABLE plexus.schema_version (version BIGINT NOT NULL); INSERT INTO plexus.schema_version VALUES (0)")?;
+        self.continue_from(connection, database, 0)
+    }
+
+    /// Upgrades the schema, unless another hub has done so meanwhile.
+    fn upgrade(&self, connection: &PgConnection, database: &dyn Database) -> Result<(), StoreError> {
+        let found = found(database)?;
+        match found.version < self.version() {
+            true => self.continue_from(connection, database, found.version),
+            false => Ok(()),
+        }
     }
 
     fn continue_from(
@@ -99,15 +129,6 @@ impl Release {
         database: &dyn Database,
         version: u64,
     ) -> Result<(), StoreError> {
-        let owns = "SELECT pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = 'plexus'";
-        if !database.value::<bool>(owns, ())? {
-            return Err(StoreError::Unusable(format!(
-                "it has the schema of an older Plexus (store version {version}; this Plexus {} needs {}): first start a hub of this version whose role owns the \
-                 database",
-                self.plexus,
-                self.version()
-            )));
-        }
         if version >= WITH_OVERLAP {
             self.check_connected_hubs(database)?;
         }
@@ -122,6 +143,20 @@ impl Release {
         database.run("UPDATE hosts SET epoch = epoch + 1 WHERE schema_version < ?1", [self.oldest])?;
         let store = "UPDATE schema_version SET version = ?1, oldest = ?2, plexus = ?3";
         database.run(store, (self.version(), self.oldest, self.plexus))?;
+        Ok(())
+    }
+
+    /// Only the owner can upgrade the schema.
+    fn check_owner(&self, database: &dyn Database, version: u64) -> Result<(), StoreError> {
+        let owns = "SELECT pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = 'plexus'";
+        if !database.value::<bool>(owns, ())? {
+            return Err(StoreError::Unusable(format!(
+                "it has the schema of an older Plexus (store version {version}; this Plexus {} needs {}): first start a hub of this version whose role owns the \
+                 database",
+                self.plexus,
+                self.version()
+            )));
+        }
         Ok(())
     }
 

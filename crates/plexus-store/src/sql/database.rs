@@ -278,23 +278,8 @@ impl dyn Database + '_ {
         self.only(sql, params, |row| row.get(0))
     }
 
-    /// All rows.
+    /// All rows. If hubs share the database, those that can be read: see [`Self::readable`].
     pub(crate) fn all<T>(
-        &self,
-        sql: &'static str,
-        params: impl Params,
-        mut map: impl FnMut(&Row<'_>) -> Stored<T>,
-    ) -> Stored<Vec<T>> {
-        let mut found = Vec::new();
-        self.each(sql, params, |row| {
-            found.push(map(row)?);
-            Ok(ControlFlow::Continue(()))
-        })?;
-        Ok(found)
-    }
-
-    /// All rows of a list to which several hosts contribute. See [`Self::readable`].
-    pub(crate) fn all_readable<T>(
         &self,
         sql: &'static str,
         params: impl Params,

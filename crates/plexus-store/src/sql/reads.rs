@@ -36,17 +36,17 @@ fn one_readable<T>(
 }
 
 pub(crate) fn sessions_named(database: &dyn Database, name: &str) -> Stored<Vec<SessionRow>> {
-    database.all_readable(statements::SESSIONS_NAMED, [name], session_row)
+    database.all(statements::SESSIONS_NAMED, [name], session_row)
 }
 
 pub(crate) fn sessions(database: &dyn Database) -> Stored<Vec<SessionRow>> {
-    database.all_readable(statements::SESSIONS, (), session_row)
+    database.all(statements::SESSIONS, (), session_row)
 }
 
 /// All sessions that are not deleted, and what they do.
 pub(crate) fn sessions_with_state(database: &dyn Database) -> Stored<Vec<SessionWithState>> {
     let _snapshot = database.snapshot()?;
-    let mut sessions = database.all_readable(statements::SESSIONS_WITH_TURN, (), session_with_turn)?;
+    let mut sessions = database.all(statements::SESSIONS_WITH_TURN, (), session_with_turn)?;
     let place: HashMap<SessionId, usize> =
         sessions.iter().enumerate().map(|(i, session)| (session.row.id, i)).collect();
     let mut with = |row: &Row<'_>, add: &mut dyn FnMut(&mut SessionWithState) -> Stored<()>| {
@@ -123,7 +123,7 @@ fn session_with_turn(row: &Row<'_>) -> Stored<SessionWithState> {
 }
 
 pub(crate) fn newest_sessions(database: &dyn Database, limit: u64) -> Stored<Vec<SessionRow>> {
-    database.all_readable(statements::NEWEST_SESSIONS, [int(limit)], session_row)
+    database.all(statements::NEWEST_SESSIONS, [int(limit)], session_row)
 }
 
 pub(crate) fn budget(database: &dyn Database, session: SessionId) -> Stored<Vec<BudgetRow>> {
@@ -185,13 +185,11 @@ pub(crate) fn approval(database: &dyn Database, id: ApprovalId) -> Stored<Option
 
 pub(crate) fn open_approvals(database: &dyn Database, which: &OpenFilter) -> Stored<Vec<ApprovalRow>> {
     match which {
-        OpenFilter::All => database.all_readable(statements::OPEN_APPROVALS, (), approval_row),
+        OpenFilter::All => database.all(statements::OPEN_APPROVALS, (), approval_row),
         OpenFilter::OfSession(id) => {
-            database.all_readable(statements::OPEN_APPROVALS_OF_SESSION, [Text(id)], approval_row)
+            database.all(statements::OPEN_APPROVALS_OF_SESSION, [Text(id)], approval_row)
         }
-        OpenFilter::AskedOf(key) => {
-            database.all_readable(statements::OPEN_APPROVALS_ASKED_OF, [key], approval_row)
-        }
+        OpenFilter::AskedOf(key) => database.all(statements::OPEN_APPROVALS_ASKED_OF, [key], approval_row),
     }
 }
 
@@ -319,7 +317,7 @@ pub(crate) fn tally(database: &dyn Database) -> Stored<Tally> {
 /// By host; empty for a database of a single machine.
 pub(crate) fn tallies(database: &dyn Database) -> Stored<Vec<(HostName, Tally)>> {
     let Some(hosts) = &database.dialect().hosts else { return Ok(Vec::new()) };
-    database.all_readable(hosts.tallies, (), |row| {
+    database.all(hosts.tallies, (), |row| {
         let host = HostName::try_from(row.get::<String>("name")?).map_err(StoreError::Unusable)?;
         Ok((host, tally_of(row)?))
     })

@@ -44,6 +44,32 @@ async fn a_runner_that_is_stopped_can_only_read_the_state_of_hosts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_runner_that_holds_locks_is_stopped_and_admitted_all_the_same() {
+    let test = "a_runner_that_holds_locks_is_stopped_and_admitted_all_the_same";
+    let Some(hosts) = Hosts::new(test).await else { return };
+    let role = hosts.role();
+    let roles = hosts.one.fleet().unwrap().roles();
+    hosts.holds(&format!(
+        "SELECT number FROM writer FOR UPDATE; GRANT SELECT ON plexus.hosts TO {role}; ALTER ROLE {role} PASSWORD 'x'"
+    ));
+    roles.stop(&host_name("two")).await.unwrap();
+    let lost = Change::SetHostState { host: host_name("two"), state: HostState::Lost, by: Decider::Operator };
+    hosts.one.commit(NOW, vec![lost]).await.unwrap();
+    // A role that was stopped can still log in.
+    hosts.holds(&format!("GRANT SELECT ON plexus.hosts TO {role}; ALTER ROLE {role} PASSWORD 'x'"));
+    admit(&hosts.one, "two", Admission::Renewed).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runner_that_holds_locks_keeps_no_hub_from_starting() {
+    let test = "a_runner_that_holds_locks_keeps_no_hub_from_starting";
+    let Some(hosts) = Hosts::new(test).await else { return };
+    hosts.holds("SELECT pg_advisory_lock(1347180627) FROM schema_version");
+    let three = postgres(&hosts.server.url(&hosts.database), &host("three")).unwrap();
+    agent(&three, "started").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_host_is_added_once_and_removed_with_its_role() {
     let test = "a_host_is_added_once_and_removed_with_its_role";
     let Some((server, database, one)) = owner(test).await else { return };

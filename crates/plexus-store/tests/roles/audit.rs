@@ -4,12 +4,13 @@ use plexus_protocol::audit::AuditHead;
 use plexus_store::{AuditCheck, AuditFilter, AuditFrom, Store as _};
 
 use crate::Hosts;
+use crate::common::NOW;
 
 /// Appends an audit entry about a session that continues the log.
 fn audit(session: &str) -> String {
     audit_with(
         &format!(
-            r#"{{"at":5,"kind":"gate","status":"allow","by":{{"kind":"hub"}},"session_id":"{session}"}}"#
+            r#"{{"at":{NOW},"kind":"gate","status":"allow","by":{{"kind":"hub"}},"session_id":"{session}"}}"#
         ),
         1,
         session,
@@ -19,7 +20,7 @@ fn audit(session: &str) -> String {
 fn audit_with(entry: &str, step: i64, session: &str) -> String {
     format!(
         "INSERT INTO audit (number, hash, at, kind, who, session, entry) SELECT n, encode(sha256(convert_to(hash || E'\\n' || n || E'\\n' || entry, 'UTF8')), 'hex'), \
-         5, 'gate', 'hub', '{session}', entry FROM (SELECT number + {step} AS n, hash, '{entry}'::TEXT AS entry FROM audit_tail) e RETURNING number"
+         {NOW}, 'gate', 'hub', '{session}', entry FROM (SELECT number + {step} AS n, hash, '{entry}'::TEXT AS entry FROM audit_tail) e RETURNING number"
     )
 }
 
@@ -29,12 +30,13 @@ async fn a_runner_writes_the_audit_log_for_itself_and_breaks_nothing() {
     let Some(hosts) = Hosts::new(test).await else { return };
     let own = audit("{worker}");
     hosts.refuses("write about another host", &audit("{boss}"), &own);
-    let entry = r#"{"at":5,"kind":"gate","status":"allow","by":{"kind":"hub"},"session_id":"{worker}"}"#;
+    let entry = &r#"{"at":5,"kind":"gate","status":"allow","by":{"kind":"hub"},"session_id":"{worker}"}"#
+        .replace("\"at\":5", &format!("\"at\":{NOW}"));
     hosts.refuses("leave a gap", &audit_with(entry, 2, "{worker}"), &own);
     hosts.refuses("write a number twice", &audit_with(entry, 0, "{worker}"), &own);
     hosts.refuses("write another hash", &own.replace("encode(", "repeat('0', 64) || encode("), &own);
     for (what, from, to) in [
-        ("another time", "\"at\":5", "\"at\":6"),
+        ("another time than the column", "\"at\":", "\"at\":1"),
         ("another kind", "\"gate\"", "\"decision\""),
         ("another decider", "\"hub\"", "\"operator\""),
         ("another session", "{worker}", "{boss}"),

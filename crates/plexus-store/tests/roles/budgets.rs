@@ -71,8 +71,8 @@ async fn a_budget_above_is_asked_for_by_the_runner_and_decided_by_others() {
     // No rule and nobody beside allows it: its text says so.
     let ask = |text: &str| {
         format!(
-            "INSERT INTO approvals (id, number, session, run, turn, tool_use_id, asked_of, channel, question) SELECT 'a', 0, '{{boss}}', 1, 0, 'budget:turns', 'operator', 'control', \
-             '{{\"id\":\"a\",\"session_id\":\"{{boss}}\",\"tool_use_id\":\"budget:turns\",\"kind\":\"budget\",\"tool_name\":\"budget\",{text}}}' RETURNING 1"
+            "INSERT INTO approvals (id, number, session, run, turn, tool_use_id, asked_of, channel, question) SELECT '0000000a-0000-4000-8000-000000000000', 0, '{{boss}}', 1, 0, 'budget:turns', 'operator', 'control', \
+             '{{\"id\":\"0000000a-0000-4000-8000-000000000000\",\"session_id\":\"{{boss}}\",\"tool_use_id\":\"budget:turns\",\"kind\":\"budget\",\"tool_name\":\"budget\",{text}}}' RETURNING 1"
         )
     };
     let operator = "\"asked_of\":{\"kind\":\"operator\"}";

@@ -30,7 +30,7 @@ async fn a_runner_changes_no_other_host_and_not_its_own_epoch() {
     }
     let tree = |ordinal: &str| {
         format!(
-            "INSERT INTO trees (id, created_at, ordinal) SELECT 'tree', 1, {ordinal} FROM tree_numbers RETURNING 1"
+            "INSERT INTO trees (id, created_at, ordinal) SELECT gen_random_uuid()::TEXT, 1, {ordinal} FROM tree_numbers RETURNING 1"
         )
     };
     hosts.refuses("take the last number of a tree", &tree("9223372036854775807"), &tree("max(ordinal) + 1"));

@@ -132,6 +132,20 @@ impl Hosts {
         self.server.psql_as(role, &self.database, &sql).map_err(|error| error.to_string())
     }
 
+    /// Executes statements as the runner in the background, in one transaction that stays open. Returns when they are executed.
+    fn holds(&self, sql: &str) {
+        let sql = format!("SET search_path = plexus_host, plexus; {}; SELECT pg_sleep(60)", self.named(sql));
+        let (server, database, role) = (self.server, self.database.clone(), self.role());
+        std::thread::spawn(move || server.psql_as(&role, &database, &sql));
+        let sleeps = format!(
+            "SELECT count(*) FROM pg_stat_activity WHERE usename = '{}' AND wait_event = 'PgSleep'",
+            self.role()
+        );
+        while self.server.psql(&self.database, &sleeps).unwrap() == "0" {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+
     /// Fills in the ids.
     fn named(&self, sql: &str) -> String {
         sql.replace("{boss}", &self.boss.session.to_string())

@@ -45,7 +45,7 @@ const WRITES: &[(&str, &str)] = &[
     (
         "add to a conversation",
         "INSERT INTO nodes (id, tree, depth, role, preview, content, created_at) \
-         SELECT 'new', tree, 1, 'user', '', 'null', 1 FROM sessions WHERE id = '{session}'",
+         SELECT '0000000d-0000-4000-8000-000000000000', tree, 1, 'user', '', 'null', 1 FROM sessions WHERE id = '{session}'",
     ),
     (
         "notify",
@@ -79,15 +79,19 @@ async fn a_runner_creates_sessions_of_its_own_host_below_parents_that_asked_for_
     let Some(hosts) = Hosts::new(test).await else { return };
     let create = |host: &str, parent: &str, tree: &str| {
         format!(
-            "INSERT INTO trees (id, created_at, ordinal, nodes) SELECT 'tree', 1, max(ordinal) + 1, 1 FROM tree_numbers; \
-             INSERT INTO nodes (id, tree, depth, role, preview, content, created_at) VALUES ('root', 'tree', 0, 'root', '', 'null', 1); \
+            "INSERT INTO trees (id, created_at, ordinal, nodes) SELECT '0000000b-0000-4000-8000-000000000000', 1, max(ordinal) + 1, 1 FROM tree_numbers; \
+             INSERT INTO nodes (id, tree, depth, role, preview, content, created_at) VALUES ('0000000c-0000-4000-8000-000000000000', '0000000b-0000-4000-8000-000000000000', 0, 'root', '', 'null', 1); \
              INSERT INTO sessions (id, name, answers_to, config, tree, head, beginning, created_at, host) \
-             SELECT '00000000-0000-4000-8000-000000000000', 'new', '{parent}', config, {tree}, 'root', 'root', 1, '{host}' FROM sessions WHERE id = '{{worker}}' RETURNING 1"
+             SELECT '00000000-0000-4000-8000-000000000000', 'new', '{parent}', config, {tree}, '0000000c-0000-4000-8000-000000000000', '0000000c-0000-4000-8000-000000000000', 1, '{host}' FROM sessions WHERE id = '{{worker}}' RETURNING 1"
         )
     };
     let operator = r#"{"kind":"operator"}"#;
-    let allowed = create("two", operator, "'tree'");
-    hosts.refuses("create a session of another host", &create("one", operator, "'tree'"), &allowed);
+    let allowed = create("two", operator, "'0000000b-0000-4000-8000-000000000000'");
+    hosts.refuses(
+        "create a session of another host",
+        &create("one", operator, "'0000000b-0000-4000-8000-000000000000'"),
+        &allowed,
+    );
     hosts.refuses(
         "create a session in a conversation of another host",
         &create("two", operator, "(SELECT tree FROM sessions WHERE id = '{boss}')"),
@@ -95,7 +99,13 @@ async fn a_runner_creates_sessions_of_its_own_host_below_parents_that_asked_for_
     );
     // The command of `boss` has a reply now.
     hosts.server.psql(&hosts.database, "UPDATE plexus.commands SET reply = '{}'").unwrap();
-    let below = |parent: &str| create("two", &format!(r#"{{"kind":"session","id":"{parent}"}}"#), "'tree'");
+    let below = |parent: &str| {
+        create(
+            "two",
+            &format!(r#"{{"kind":"session","id":"{parent}"}}"#),
+            "'0000000b-0000-4000-8000-000000000000'",
+        )
+    };
     hosts.refuses(
         "create a session below one that has not asked for it",
         &below("{boss}"),
@@ -109,8 +119,8 @@ async fn a_runner_names_no_approval_and_no_conversation_of_another_host() {
     let Some(hosts) = Hosts::new(test).await else { return };
     let ask = |session: &str, named: &str| {
         format!(
-            "INSERT INTO approvals (id, number, session, run, turn, tool_use_id, asked_of, channel, question) SELECT 'a', 0, '{session}', 1, 1, 't', 'operator', 'control', \
-             '{{\"id\":\"a\",\"session_id\":\"{named}\",\"tool_use_id\":\"t\",\"kind\":\"tool\",\"asked_of\":{{\"kind\":\"operator\"}}}}' RETURNING 1"
+            "INSERT INTO approvals (id, number, session, run, turn, tool_use_id, asked_of, channel, question) SELECT '0000000a-0000-4000-8000-000000000000', 0, '{session}', 1, 1, 't', 'operator', 'control', \
+             '{{\"id\":\"0000000a-0000-4000-8000-000000000000\",\"session_id\":\"{named}\",\"tool_use_id\":\"t\",\"kind\":\"tool\",\"asked_of\":{{\"kind\":\"operator\"}}}}' RETURNING 1"
         )
     };
     hosts.refuses("ask for another session", &ask("{boss}", "{boss}"), &ask("{worker}", "{worker}"));
@@ -129,7 +139,7 @@ async fn a_runner_names_no_approval_and_no_conversation_of_another_host() {
     let node = |above: &str| {
         format!(
             "INSERT INTO nodes (id, tree, parent, depth, role, preview, content, created_at) \
-             SELECT 'new', tree, {above}, 1, 'user', '', '\"x\"', 1 FROM sessions WHERE id = '{{worker}}' RETURNING 1"
+             SELECT '0000000d-0000-4000-8000-000000000000', tree, {above}, 1, 'user', '', '\"x\"', 1 FROM sessions WHERE id = '{{worker}}' RETURNING 1"
         )
     };
     hosts.refuses("add a message below one of another host", &node(other_head), &node(own_head));

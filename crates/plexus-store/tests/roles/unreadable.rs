@@ -84,12 +84,75 @@ async fn a_runner_stores_only_names_and_ids_of_sessions_that_can_be_read() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runner_stores_no_value_that_others_cannot_count_on_or_hold_in_memory() {
+    let test = "a_runner_stores_no_value_that_others_cannot_count_on_or_hold_in_memory";
+    let Some(hosts) = Hosts::new(test).await else { return };
+    let event = |seq: &str, at: &str, text: &str| {
+        format!(
+            "INSERT INTO events (session, turn, seq, event, at) VALUES ('{{worker}}', 1, {seq}, {text}, {at}) RETURNING 1"
+        )
+    };
+    let allowed = event("77", "1", "'{}'");
+    hosts.refuses("take the last number", &event("9223372036854775807", "1", "'{}'"), &allowed);
+    hosts.refuses("write before time began", &event("77", "-1", "'{}'"), &allowed);
+    hosts.refuses("store a huge event", &event("77", "1", "repeat('x', 70000000)"), &allowed);
+    let commit = |bytes: u32| {
+        format!(
+            "WITH next AS (UPDATE writer SET number = number + 1 RETURNING number) \
+             INSERT INTO commits SELECT number, 'two', repeat('x', {bytes}), 1 FROM next RETURNING 1"
+        )
+    };
+    hosts.refuses("record a huge commit", &commit(900_000_000), &commit(1000));
+    let run = |number: i32| {
+        format!(
+            "INSERT INTO runs (session, run, state, created_at) VALUES ('{{worker}}', {number}, 'starting', 1) RETURNING 1"
+        )
+    };
+    hosts.refuses("number a run", &run(-5), &run(5));
+    let nodes = |count: i32| {
+        format!(
+            "UPDATE trees SET nodes = {count} WHERE id = (SELECT tree FROM sessions WHERE id = '{{worker}}') RETURNING 1"
+        )
+    };
+    hosts.refuses("count nodes", &nodes(-4), &nodes(4));
+    let budget = |own: &str| {
+        format!(
+            "INSERT INTO budgets (session, kind, granted, own, below, used) VALUES ('{{worker}}', 'turns', 1, {own}, 0, 0) RETURNING 1"
+        )
+    };
+    hosts.refuses("reserve what nobody can add", &budget("9223372036854775807"), &budget("1"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runner_names_the_parent_of_a_session_only_as_hubs_do() {
+    let test = "a_runner_names_the_parent_of_a_session_only_as_hubs_do";
+    let Some(hosts) = Hosts::new(test).await else { return };
+    let insert = |parent: &str| {
+        format!(
+            "INSERT INTO sessions (id, name, answers_to, config, tree, head, beginning, created_at, host) \
+             SELECT '01900000-0000-7000-8000-000000000001', 'more', '{parent}', config, tree, head, beginning, created_at, host \
+             FROM sessions WHERE id = '{{worker}}' RETURNING 1"
+        )
+    };
+    let good = r#"{"kind":"parent","id":"agent-x"}"#;
+    for bad in [
+        r#"{"kind": "parent","id":"agent-x"}"#,
+        r#"{"id":"agent-x","kind":"parent"}"#,
+        r#"{"kind":"parent","id":"agent\u002dx"}"#,
+        r#"{"kind":"parent","id":"agent-x","id":"agent-x"}"#,
+    ] {
+        hosts.refuses(bad, &insert(bad), &insert(good));
+    }
+}
+
 /// A runner can still store rows that other hubs cannot read. They are missing for these, and stop nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_of_a_runner_that_cannot_be_read_are_missing_and_do_not_keep_it_from_being_lost() {
     let test = "rows_of_a_runner_that_cannot_be_read_are_missing_and_do_not_keep_it_from_being_lost";
     let Some(hosts) = Hosts::new(test).await else { return };
-    for sql in UNREADABLE {
+    for sql in UNREADABLE.into_iter().chain(["UPDATE runs SET state = 'strange' WHERE session = '{worker}'"])
+    {
         let sql = format!("SET search_path = plexus_host, plexus; {}", hosts.named(sql));
         hosts.server.psql_as(&hosts.role(), &hosts.database, &sql).unwrap();
     }
