@@ -75,7 +75,7 @@ impl Book {
     pub async fn answer_of(&self, approval: ApprovalId) -> Option<Arc<ApprovalRow>> {
         let commits = &self.commits;
         let mut waiting = commits.answers().wait_for(approval);
-        let mut passed = None;
+        let mut passed = if waiting.is_open { waiting.next().await } else { None };
         let row = loop {
             let row = match passed.take() {
                 Some(row) => row,

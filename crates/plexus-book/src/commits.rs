@@ -4,7 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use plexus_protocol::{ApprovalStatus, SessionId};
+use plexus_protocol::claudecode::Channel;
+use plexus_protocol::{ApprovalId, ApprovalStatus, SessionId};
 use plexus_store::{Change, Changed, Committed, Ledger, StoreError};
 use tokio::time::sleep;
 
@@ -58,7 +59,16 @@ impl Commits {
     /// When the store refuses the changes, or is unavailable.
     pub async fn commit(&self, changes: Vec<Change>) -> Result<Committed, StoreError> {
         let since = Instant::now();
+        let over_mcp = |change: &Change| match change {
+            Change::Ask(asked) if asked.channel == Channel::Mcp => Some(asked.approval.id),
+            _ => None,
+        };
+        let expected: Vec<ApprovalId> = changes.iter().filter_map(over_mcp).collect();
+        expected.iter().for_each(|approval| self.answers.expect(*approval));
         let outcome = self.ledger.commit(now(), changes).await;
+        if outcome.is_err() {
+            expected.iter().for_each(|approval| self.answers.expect_no_more(*approval));
+        }
         self.meter.committed(since.elapsed(), &outcome);
         outcome
     }
