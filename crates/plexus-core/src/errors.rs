@@ -51,7 +51,7 @@ pub(crate) fn store_error(error: StoreError) -> Error {
             ErrorKind::StoreUnavailable,
             format!(
                 "the store cannot be written ({why}), so nothing was changed; try again when the store is \
-                 available, for example when the disk has free space"
+                 available"
             ),
         ),
         StoreError::Unusable(why) => Error::new(ErrorKind::Internal, why),

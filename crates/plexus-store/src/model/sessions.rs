@@ -178,7 +178,8 @@ impl SessionWithState {
     pub fn takes_slot(&self) -> bool {
         match &self.turn {
             Some(turn) => turn.status == TurnStatus::Running,
-            None => self.row.archived_at.is_none(),
+            // A runner does not see the turns of other hosts.
+            None => self.row.latest_turn == 0 && self.row.archived_at.is_none(),
         }
     }
 }
