@@ -46,6 +46,10 @@ async fn a_runner_writes_the_audit_log_for_itself_and_breaks_nothing() {
     ] {
         hosts.refuses(what, &audit_with(&entry.replace(from, to), 1, "{worker}"), &own);
     }
+    for other in [NOW - 3600, NOW + 3600] {
+        let late = own.replace(&NOW.to_string(), &other.to_string());
+        hosts.refuses("write an entry of another time", &late, &own);
+    }
     hosts.refuses("change an entry", "UPDATE audit SET entry = '' RETURNING 1", "SELECT 1 FROM audit");
     hosts.refuses("delete an entry", "DELETE FROM audit RETURNING 1", "SELECT 1 FROM audit");
     hosts.refuses(
