@@ -1,5 +1,7 @@
 //! Reads permission rules, tokens and templates.
 
+use std::ops::ControlFlow;
+
 use plexus_protocol::{Decider, SessionId, TemplateName, TokenName, UnixSeconds};
 use serde_json::Value;
 
@@ -19,18 +21,22 @@ pub(crate) fn rules(database: &dyn Database) -> Stored<RulesInForce> {
     Ok(RulesInForce { version: rules_version(database)?, rules: rules_in_force(database)? })
 }
 
+/// All rules. Unlike in other lists, none is left out: a missing rule could be a deny rule.
 fn rules_in_force(database: &dyn Database) -> Stored<Vec<RuleRow>> {
-    database.all(statements::RULES, (), |row| {
+    let mut rules = Vec::new();
+    database.each(statements::RULES, (), |row| {
         let rule = rule_row(row);
-        match (&rule, row.get::<Option<Text<_>>>("session")) {
+        rules.push(match (&rule, row.get::<Option<Text<_>>>("session")) {
             (Err(StoreError::Unusable(why)), Ok(Some(Text(session)))) => {
                 let number = row.get("number")?;
                 tracing::error!(number, %session, why, "a permission rule cannot be read: it denies all calls of its session");
-                Ok(unreadable_rule(number, session))
+                unreadable_rule(number, session)
             }
-            _ => rule,
-        }
-    })
+            _ => rule?,
+        });
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(rules)
 }
 
 fn rule_row(row: &Row<'_>) -> Stored<RuleRow> {

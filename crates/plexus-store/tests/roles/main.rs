@@ -132,6 +132,12 @@ impl Hosts {
         self.server.psql_as(role, &self.database, &sql).map_err(|error| error.to_string())
     }
 
+    /// Executes statements as the runner. What they store stays.
+    fn stores(&self, sql: &str) {
+        let sql = format!("SET search_path = plexus_host, plexus; {}", self.named(sql));
+        self.server.psql_as(&self.role(), &self.database, &sql).unwrap();
+    }
+
     /// Executes statements as the runner in the background, in one transaction that stays open. Returns when they are executed.
     fn holds(&self, sql: &str) {
         let sql = format!("SET search_path = plexus_host, plexus; {}; SELECT pg_sleep(60)", self.named(sql));
